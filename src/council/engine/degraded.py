@@ -499,7 +499,11 @@ def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
 
 def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
     order = list(minutes.phases)
-    said = [one.phase for one in minutes.statements if one.seat == missed.seat and not missed.phase.startswith(f"{one.phase}/")]  # fmt: skip
+    said = [
+        one.phase
+        for one in minutes.statements
+        if one.seat == missed.seat and not missed.phase.startswith(f"{one.phase}/")
+    ]
     return missed.phase not in order or any(order.index(phase) < order.index(missed.phase) for phase in said)
 
 

@@ -248,10 +248,24 @@ def _layout_environment(folder: Path | None) -> PlainEnvironment:
         auto_reload=False,
     )
     layouts.filters |= {
-        "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
-        "html": partial(escape, quote=False), "round": _format_round_name, "phase_in": format_phase_in, "count": format_count, "absence": describe_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
-        "breaks": "  \n".join, "lookup": format_lookup, "quote_tail": quote_tail_lines,
-    }  # fmt: skip
+        "label": format_label,
+        "clean": clean,
+        "line": single_line,
+        "cell": format_cell,
+        "blockquote": blockquote,
+        "fence": fence_code,
+        "html": partial(escape, quote=False),
+        "round": _format_round_name,
+        "phase_in": format_phase_in,
+        "count": format_count,
+        "absence": describe_absence,
+        "close_fence": close_code_fence,
+        "text": format_text,
+        "code": format_code,
+        "breaks": "  \n".join,
+        "lookup": format_lookup,
+        "quote_tail": quote_tail_lines,
+    }
     layouts.globals |= ENGLISH.layout_variables()
     return layouts
 

@@ -285,9 +285,17 @@ class Ledger:
         return past.closed_attempts if past else 0
 
     async def record_attempt(
-        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None,
-        fallback_for: str = "", fallback_state: str = "", seconds: float | None = None,
-    ) -> Attempt:  # fmt: skip
+        self,
+        key: str,
+        seat: str,
+        member: str,
+        body: bytes,
+        why: str,
+        most: float | None = None,
+        fallback_for: str = "",
+        fallback_state: str = "",
+        seconds: float | None = None,
+    ) -> Attempt:
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)

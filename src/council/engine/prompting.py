@@ -44,8 +44,9 @@ TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting
 
 # Variables with few values, each with the function that makes a key of them.
 CACHE_KEYS: dict[str, Callable[[Any], object]] = {
-    "seat": attrgetter(*Seat.__dataclass_fields__), **dict.fromkeys(("role", "ask", "words", "focus", "merged"), repr),
-}  # fmt: skip
+    "seat": attrgetter(*Seat.__dataclass_fields__),
+    **dict.fromkeys(("role", "ask", "words", "focus", "merged"), repr),
+}
 MAX_CACHED_TEXTS = 64  # of one template
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
@@ -339,10 +340,16 @@ def load_prompt(path: Path) -> Prompt:
         sources = [*texts, *(f"{{{{ {m} }}}}" for m in front.get("material", []))]
         needs = frozenset().union(*map(_find_required_variables, sources))
         return Prompt(
-            path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
+            path,
+            _compile(body),
+            _compile(front.get("role", "")),
+            _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
-            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}), bool(needs & LENGTH_VARIABLES),
-        )  # fmt: skip
+            front.get("words"),
+            front.get("tokens"),
+            frozenset(needs - {"quote", "request_notes", "words"}),
+            bool(needs & LENGTH_VARIABLES),
+        )
     except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
 
@@ -427,11 +434,17 @@ OVERLAYS = re.compile("(?<=[<>\u00ab\u00bb\u2039\u203a\uff1c\uff1e])[\u0300-\u03
 LOOKALIKES = {
     **dict.fromkeys("\u02c2\u1438\u2039\u2329\u276e\u2770\u27e8\u29fc\u3008\ufe64\uff1c", "<"),
     **dict.fromkeys("\u02c3\u1433\u203a\u232a\u276f\u2771\u27e9\u29fd\u3009\ufe65\uff1e", ">"),
-    **dict.fromkeys("\u226a\u27ea", "\u00ab"), **dict.fromkeys("\u226b\u27eb", "\u00bb"),
+    **dict.fromkeys("\u226a\u27ea", "\u00ab"),
+    **dict.fromkeys("\u226b\u27eb", "\u00bb"),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d", "-"),
-    **dict(zip("\u0430\u0441\u0501\u0435\u043e\u0456\u0455\u0440\u0443\u0442\u043c\u043f\u03bf\u03c5\u03b1\u03b5\u03b9\u0578\u057d\u0585\u217c\u04cf",
-                "acdeoispytmnouaeinuoll", strict=True)),
-}  # fmt: skip
+    **dict(
+        zip(
+            "\u0430\u0441\u0501\u0435\u043e\u0456\u0455\u0440\u0443\u0442\u043c\u043f\u03bf\u03c5\u03b1\u03b5\u03b9\u0578\u057d\u0585\u217c\u04cf",
+            "acdeoispytmnouaeinuoll",
+            strict=True,
+        )
+    ),
+}
 _OPEN = "(?:<<<|\u00ab[<\u00ab]|<\u00ab|\u22d8)"
 _CLOSE = "(?:>>>|\u00bb[>\u00bb]|>\u00bb|\u22d9)"
 _START = r"^(?: *\d+(?: [+ -] )?\| )?"  # the line numbers of a packet

@@ -635,11 +635,19 @@ def _find_unknown_values(value: Any, choices: Choices, place: str = "") -> Itera
 # Problems, worded for the model
 
 _EXPECTED = {
-    "string_type": "text", "list_type": "a list", "bool_parsing": "true or false", "bool_type": "true or false",
-    "int_parsing": "a whole number", "int_type": "a whole number", "int_from_float": "a whole number",
-    "float_parsing": "a number", "float_type": "a number", "dict_type": "an object", "model_type": "an object",
+    "string_type": "text",
+    "list_type": "a list",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "dict_type": "an object",
+    "model_type": "an object",
     "model_attributes_type": "an object",
-}  # fmt: skip
+}
 
 
 def _describe_unknown(place: str, value: Any, allowed: Collection[str]) -> str:
