@@ -35,9 +35,16 @@ BUGS_PER_PROGRAM = 2
 
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add,
-    ast.And: ast.Or, ast.Or: ast.And,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
 
 
 def _mutate_boundary(node: ast.Compare) -> None:
@@ -63,9 +70,12 @@ def _mutate_condition(node: ast.If) -> None:
 
 # Kind of node that each operator changes, and the change.
 OPERATORS: dict[str, tuple[type[ast.AST], Callable[[Any], None]]] = {
-    "boundary": (ast.Compare, _mutate_boundary), "sign": (ast.BinOp, _mutate_operator), "logic": (ast.BoolOp, _mutate_operator),
-    "constant": (ast.Constant, _mutate_constant), "condition": (ast.If, _mutate_condition),
-}  # fmt: skip
+    "boundary": (ast.Compare, _mutate_boundary),
+    "sign": (ast.BinOp, _mutate_operator),
+    "logic": (ast.BoolOp, _mutate_operator),
+    "constant": (ast.Constant, _mutate_constant),
+    "condition": (ast.If, _mutate_condition),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +180,10 @@ def make_bench_row(case: Case, options: Json) -> Json:
         "Find the defects of this Python program: where it does not do what its docstrings say. Report no style issues."
     )
     return {
-        "id": case.id, "question": question,
+        "id": case.id,
+        "question": question,
         "options": options | {"protocol": "judges", "no_match": True, "material": case.source},
-    }  # fmt: skip
+    }
 
 
 # Measures
@@ -236,13 +247,16 @@ def summarize_bench(reviews: Sequence[Reviewed], grouping: Json | None = None) -
     clean = [one for one in reviews if not one.case.line]
     bugs = [one for one in reviews if one.case.line]
     return {
-        "schema": "council.review-bench/1", "programs": len(reviews), "bugs": len(bugs), "controls": len(clean),
+        "schema": "council.review-bench/1",
+        "programs": len(reviews),
+        "bugs": len(bugs),
+        "controls": len(clean),
         "judges": max((one.judges for one in reviews), default=0),
         "by_support": [row.as_json() for row in measure_support(reviews)],
         "controls_with_findings": bootstrap_mean([float(bool(one.findings)) for one in clean]).as_json(),
         "split_bugs": sum(sum(hit for _, hit in one.findings) > 1 for one in bugs),
         "grouping": grouping,
-    }  # fmt: skip
+    }
 
 
 def format_bench(result: Json) -> str:
@@ -268,7 +282,9 @@ def format_bench(result: Json) -> str:
         f"- bugs that were reported as several findings: {result['split_bugs']}.",
     ]
     if grouping := result["grouping"]:
-        lines.append(f"- grouping rule: of the pairs it joins {share(grouping['precision'])} report one bug; of the pairs that report one bug it joins {share(grouping['recall'])}.")  # fmt: skip
+        lines.append(
+            f"- grouping rule: of the pairs it joins {share(grouping['precision'])} report one bug; of the pairs that report one bug it joins {share(grouping['recall'])}."
+        )
     lines.append(
         "- A mutant is a simple bug in a small program. Real defects are harder to find, so expect lower figures."
     )

@@ -73,9 +73,10 @@ def decide(chosen: VoteOptions, said: list[Round[None]]) -> Verdict:
     text = texts[found.holders[0] if found.holders else spoken[0][0]]
     rows = [{"seat": vote.voter, "answer": vote.answer} for vote in votes]
     return Verdict(
-        text, agreement=measure_agreement([vote.answer for vote in votes if vote.answer]),
+        text,
+        agreement=measure_agreement([vote.answer for vote in votes if vote.answer]),
         details={"votes": rows, "answer": found.answer, "share": round(found.share, 6), "tied": found.is_tied},
-    )  # fmt: skip
+    )
 
 
 PROTOCOL = Protocol(
