@@ -21,9 +21,14 @@ class ChatCompletionParser(StreamParser):
     """Parser for chunks with choices, ended by [DONE]."""
 
     finish_reasons: ClassVar[Mapping[str, str]] = {
-        "length": "length", "max_tokens": "length", "model_length": "length",
-        "content_filter": "refused", "refusal": "refused", "safety": "refused", "error": "broken",
-    }  # fmt: skip
+        "length": "length",
+        "max_tokens": "length",
+        "model_length": "length",
+        "content_filter": "refused",
+        "refusal": "refused",
+        "safety": "refused",
+        "error": "broken",
+    }
 
     def __init__(self, on_delta: OnDelta) -> None:
         super().__init__(on_delta)
