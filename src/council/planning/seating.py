@@ -37,7 +37,7 @@ __all__ = [
     "shared_vendor_notices",
     "tier_member",
     "vendor_of",
-]  # fmt: skip
+]
 
 LOCAL_ONLY_NOTICE = f"All seats use the embedded model {LOCAL_CANDIDATE.member}, which is a demonstration and too small for good answers."
 ADD_MODELS_ADVICE = (
