@@ -36,9 +36,11 @@ class NamedRoster:
 
     def as_json(self) -> Json:
         return {
-            "name": self.name, "about": self.about, "seats": [_format_seat(seat, self.members[seat.name]) for seat in self.seats],
+            "name": self.name,
+            "about": self.about,
+            "seats": [_format_seat(seat, self.members[seat.name]) for seat in self.seats],
             "chair": {"model": self.chair.model, "fallback": self.chair.fallback},
-        }  # fmt: skip
+        }
 
 
 def _format_seat(seat: Seat, setting: SeatSetting) -> Json:

@@ -237,10 +237,15 @@ def _consensus_point(group: Group, claims: Sequence[Claim]) -> Json:
         for one in claims
     ]
     return {
-        "topic": group.question, "question": group.question, "answers": [one.answer for one in claims],
-        "claim": "; ".join(f"{one.seat}: {one.text}" for one in claims), "seats": list(sure), "statements": statements,
-        "weight": round(math.fsum(sure.values()), 3), "sources": sorted({n for one in claims for n in one.sources}),
-    }  # fmt: skip
+        "topic": group.question,
+        "question": group.question,
+        "answers": [one.answer for one in claims],
+        "claim": "; ".join(f"{one.seat}: {one.text}" for one in claims),
+        "seats": list(sure),
+        "statements": statements,
+        "weight": round(math.fsum(sure.values()), 3),
+        "sources": sorted({n for one in claims for n in one.sources}),
+    }
 
 
 # Ledger
@@ -265,16 +270,27 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
     against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in _seats(group, holding)]
     agrees = [] if word == "CONCEDE" else group.seats_in("agree", claim)
     row: Json = {
-        "id": claim.id, "topic": claim.question, "question": claim.question, "answer": claim.answer, "claim": claim.text,
-        "holds_when": claim.holds_when, "by": [claim.seat], "agrees": agrees, "against": against,
-        "conceded": [claim.seat] if word == "CONCEDE" else [], "sources": sorted(set(claim.sources)),
-    }  # fmt: skip
+        "id": claim.id,
+        "topic": claim.question,
+        "question": claim.question,
+        "answer": claim.answer,
+        "claim": claim.text,
+        "holds_when": claim.holds_when,
+        "by": [claim.seat],
+        "agrees": agrees,
+        "against": against,
+        "conceded": [claim.seat] if word == "CONCEDE" else [],
+        "sources": sorted(set(claim.sources)),
+    }
     row["status"] = (
-        "contradicted" if against or word == "CONCEDE"
-        else "qualified" if word == "NUANCE" or group.seats_in("depends", claim)
-        else "supported" if claim.sources or agrees
+        "contradicted"
+        if against or word == "CONCEDE"
+        else "qualified"
+        if word == "NUANCE" or group.seats_in("depends", claim)
+        else "supported"
+        if claim.sources or agrees
         else "unverified"
-    )  # fmt: skip
+    )
     return row
 
 

@@ -78,9 +78,14 @@ async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[C
     async with council.phase("clerk"):
         try:
             said = await council.ask(
-                council.chair, "general/clerk", reply=ClaimGroups, choices=choices, review=review, claims=lines,
+                council.chair,
+                "general/clerk",
+                reply=ClaimGroups,
+                choices=choices,
+                review=review,
+                claims=lines,
                 tokens=CLERK_TOKENS + CLERK_TOKENS_PER_MEMBER * max(0, len(lines) - 3),
-            )  # fmt: skip
+            )
         except ChairAbsent as gone:
             why = "claims were compared only where their questions are the same"
             council.note(why, why=str(gone))
@@ -109,10 +114,16 @@ async def reconsider(council: Council, chosen: GeneralOptions, table: Deliberati
         return Round()
     async with council.phase("r2"):
         return await council.poll(
-            [table.first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=table.first, quorum=0,
-            choices={"topic": list(disputes)}, disputes=disputes, research=table.research,
+            [table.first[name].seat for name in seats],
+            "general/reconsider",
+            reply=Reconsidered,
+            after=table.first,
+            quorum=0,
+            choices={"topic": list(disputes)},
+            disputes=disputes,
+            research=table.research,
             facing={name: _opposing_lines(name, disputes) for name in seats},
-        )  # fmt: skip
+        )
 
 
 def _opposing_lines(seat: str, disputes: dict[str, Dispute]) -> list[str]:

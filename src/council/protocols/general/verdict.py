@@ -318,7 +318,9 @@ def _base_verdict(
         dissent=tuple(_dissent_json(table)),
         shifts=tuple(_shifts_json(table)),
         sources=tuple(_sources_json(table, numbers)),
-        claims=tuple(claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())),
+        claims=tuple(
+            claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())
+        ),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
         common=tuple(map(_format_consensus, table.consensus)),
         differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
@@ -330,9 +332,11 @@ def _base_verdict(
             "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
             "overrides": list(table.comparison.overrides),
             **({"not_from_council": list(table.foreign)} if table.foreign else {}),
-            "struck": table.unknown_citations(), "problems": problems, "queries_failed": list(table.research.failed),
+            "struck": table.unknown_citations(),
+            "problems": problems,
+            "queries_failed": list(table.research.failed),
         },
-    )  # fmt: skip
+    )
 
 
 def _format_consensus(point: Json) -> str:
@@ -464,15 +468,24 @@ def _dispute_json(table: Deliberation, one: Dispute) -> Json:
     name = next((name for name, dispute in table.disputes.items() if dispute is one), "")
     words = words_by_seat(table.moves, name)
     return {
-        "issue": one.question, "topic": one.question, "question": one.question, "how": one.how,
+        "issue": one.question,
+        "topic": one.question,
+        "question": one.question,
+        "how": one.how,
         "positions": [
             {
-                "seat": side.seat, "stance": side.answer, "answer": side.answer, "claim": side.claim, "id": side.id,
-                "evidence": list(side.evidence), "round2": words.get(side.seat), "disputed_by": one.list_opponents(side),
+                "seat": side.seat,
+                "stance": side.answer,
+                "answer": side.answer,
+                "claim": side.claim,
+                "id": side.id,
+                "evidence": list(side.evidence),
+                "round2": words.get(side.seat),
+                "disputed_by": one.list_opponents(side),
             }
             for side in one.positions
         ],
-    }  # fmt: skip
+    }
 
 
 def _qualified_json(question: str, claims: list[Claim]) -> Json:
@@ -494,12 +507,17 @@ def _shifts_json(table: Deliberation) -> list[Json]:
     """Return the second-round answers; a concession without grounds is a weak flip."""
     return [
         {
-            "seat": move.seat, "topic": one.question, "from": next(side.claim for side in one.positions if side.seat == move.seat),
-            "to": move.word, "changed": move.word != "MAINTAIN", "reason": move.text, "weak": move.is_weak,
+            "seat": move.seat,
+            "topic": one.question,
+            "from": next(side.claim for side in one.positions if side.seat == move.seat),
+            "to": move.word,
+            "changed": move.word != "MAINTAIN",
+            "reason": move.text,
+            "weak": move.is_weak,
         }
         for move in table.moves
         for one in [table.disputes[move.dispute]]
-    ]  # fmt: skip
+    ]
 
 
 def _sources_json(table: Deliberation, numbers: list[int]) -> list[Json]:

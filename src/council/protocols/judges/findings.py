@@ -470,9 +470,14 @@ def find_challenges(finding: Finding, challenges: Iterable[Challenge]) -> list[C
         challenge
         for challenge in challenges
         if challenge.seat != finding.seat
-        and (_names(finding, challenge)
-        or (challenge.target == finding.seat and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim))))))
-    ]  # fmt: skip
+        and (
+            _names(finding, challenge)
+            or (
+                challenge.target == finding.seat
+                and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim))))
+            )
+        )
+    ]
 
 
 def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:

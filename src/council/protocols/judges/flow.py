@@ -136,9 +136,18 @@ async def run_explorer(
 ) -> Statement[Any]:
     """Run one explorer: it asks for look-ups a few times, then only its report is accepted."""
     return await run_hops(
-        council, explorer, ("judges/explore", "judges/found"), Lookups, LookupLimit(), Exploration,
-        judge=judge, subquestion=subquestion, hops=MAX_HOPS, question=question, timeout=council.timeouts.get("explorer"),
-    )  # fmt: skip
+        council,
+        explorer,
+        ("judges/explore", "judges/found"),
+        Lookups,
+        LookupLimit(),
+        Exploration,
+        judge=judge,
+        subquestion=subquestion,
+        hops=MAX_HOPS,
+        question=question,
+        timeout=council.timeouts.get("explorer"),
+    )
 
 
 # Debate
@@ -166,9 +175,18 @@ async def run_second_round(
     summaries = {name: describe_position(said.reply, found[name]) for name, said in opinions.items()}
     async with council.phase("r2"):
         return await fit_packet(council).poll(
-            opinions.seats, "judges/second", reply=SecondOpinion, after=opinions, timeout=council.timeouts.get("r2"),
-            quorum=0, choices=choices, opinions=opinions, summaries=summaries, has_findings=bool(ids), unanimous=agreed,
-        )  # fmt: skip
+            opinions.seats,
+            "judges/second",
+            reply=SecondOpinion,
+            after=opinions,
+            timeout=council.timeouts.get("r2"),
+            quorum=0,
+            choices=choices,
+            opinions=opinions,
+            summaries=summaries,
+            has_findings=bool(ids),
+            unanimous=agreed,
+        )
 
 
 # Brainstorm and research

@@ -86,23 +86,44 @@ def build_verdict(
     rows = build_rows(groups)
     return Verdict(
         _choose_recommendation(r1, final, groups),
-        verdict=verdict, confidence=confidence, findings=tuple(rows),
+        verdict=verdict,
+        confidence=confidence,
+        findings=tuple(rows),
         consensus=tuple(row for row in rows if len(row["held_by"]) > 1),
         disagreements=tuple(_list_disagreements(r1, final, verdict)),
-        insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(shifts),
-        dissent=tuple(_list_dissent(r1, final, result)), blind_spots=tuple(_list_blind_spots(r2)),
+        insights=tuple(_list_single_family_findings(groups, r1)),
+        shifts=tuple(shifts),
+        dissent=tuple(_list_dissent(r1, final, result)),
+        blind_spots=tuple(_list_blind_spots(r2)),
         details={
-            "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
+            "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1},
+            "families": dict(result.families),
             "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_voices(votes)),
-            "rule": options.rule, "by_rule": by_rule, "uncorroborated": list(results["corroborated"].weakened), "weakened": list(result.weakened), "inconsistent": list(inconsistent), "critical": critical,
+            "rule": options.rule,
+            "by_rule": by_rule,
+            "uncorroborated": list(results["corroborated"].weakened),
+            "weakened": list(result.weakened),
+            "inconsistent": list(inconsistent),
+            "critical": critical,
             "opinions": [_build_opinion(r1, statement) for statement in final.values()],
             "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
-            "settled": [_change_row(finding, why) for finding, why in standing.settled], "problems": [*standing.problems, *clerk_problems],
-            "grouping": {"by": "clerk" if clerking.state == "answered" else "rule", "clerk": clerking.state, "why": clerking.reason},
+            "settled": [_change_row(finding, why) for finding, why in standing.settled],
+            "problems": [*standing.problems, *clerk_problems],
+            "grouping": {
+                "by": "clerk" if clerking.state == "answered" else "rule",
+                "clerk": clerking.state,
+                "why": clerking.reason,
+            },
             "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
             "r2_missing": list(r2.absent),
-            "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
-            "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
+            "rounds": 2 if r2 else 1,
+            "fidelity": "full",
+            "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
+            "quick": options.quick,
+            "profile": options.profile,
+            "mixed": options.mixed,
+            "holes": holes,
+            "empty": packet.empty,
         },
         **_compare_first_votes(first, verdict),
         joined=tuple(name for name in joined if verdict == final[name].reply.verdict),
@@ -116,7 +137,7 @@ def build_verdict(
             *_list_dispute_facts(groups),
             *_list_support_facts((first, votes), standing.findings),
         ),
-    )  # fmt: skip
+    )
 
 
 def collect_standing(r1: Round[Opinion], r2: Round[SecondOpinion], material: Material) -> StandingFindings:
@@ -158,9 +179,12 @@ def _list_votes(final: Mapping[str, Statement[Opinion]]) -> list[Vote]:
 
 
 def _list_trust_facts(
-    packet: Packet, rounds: Sequence[Round[Any]], findings: Sequence[Finding], inconsistent: Sequence[str],
+    packet: Packet,
+    rounds: Sequence[Round[Any]],
+    findings: Sequence[Finding],
+    inconsistent: Sequence[str],
     shifts: Sequence[Json],
-) -> list[TrustFact]:  # fmt: skip
+) -> list[TrustFact]:
     facts = [TrustFact("no_material")] if packet.empty else []
     facts += [TrustFact("substituted")] if packet.substitution else []
     facts += dict.fromkeys(fact for one in rounds for fact in list_shared_voices(round_voices(one)))
@@ -346,9 +370,13 @@ def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str
 
 
 def _group_findings(
-    standing: StandingFindings, challenges: list[finding_rules.Challenge], votes: list[Vote], voices: Mapping[str, str],
-    voice_count: int, clerking: Clerking,
-) -> list[FindingGroup]:  # fmt: skip
+    standing: StandingFindings,
+    challenges: list[finding_rules.Challenge],
+    votes: list[Vote],
+    voices: Mapping[str, str],
+    voice_count: int,
+    clerking: Clerking,
+) -> list[FindingGroup]:
     withdrawn = {finding.id: why for finding, why in standing.withdrawn}
     groups = [
         replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
@@ -480,9 +508,14 @@ def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Json]:
     """Return each second-round judge's verdicts before and after, its reason, and whether the change is a weak flip."""
     return [
         {
-            "seat": name, "from": r1[name].reply.verdict, "to": statement.reply.verdict,
-            "changed": r1[name].reply.verdict != statement.reply.verdict, "reason": statement.reply.reason,
-            "weak": consensus_rules.is_weak_flip(r1[name].reply.verdict, statement.reply.verdict, *statement.reply.revision_reasons),
+            "seat": name,
+            "from": r1[name].reply.verdict,
+            "to": statement.reply.verdict,
+            "changed": r1[name].reply.verdict != statement.reply.verdict,
+            "reason": statement.reply.reason,
+            "weak": consensus_rules.is_weak_flip(
+                r1[name].reply.verdict, statement.reply.verdict, *statement.reply.revision_reasons
+            ),
         }
         for name, statement in r2.items()
-    ]  # fmt: skip
+    ]
