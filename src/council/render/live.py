@@ -173,9 +173,11 @@ class LiveView:
             hidden = format_count(len(rows) - share[1] + 1, "more row")
             shown[-1:] = self._render(self.symbols.format_text(f"  {hidden}: the terminal is too short", "dim"))
         return [
-            *self._render_all(top[: share[0]]), *shown, *self._render_all([*below[: share[2]], *notes[: share[4]]]),
+            *self._render_all(top[: share[0]]),
+            *shown,
+            *self._render_all([*below[: share[2]], *notes[: share[4]]]),
             *(text[:1] + text[1:][-(share[5] - 1) :] if share[5] >= MIN_TEXT_ROWS else ()),
-        ]  # fmt: skip
+        ]
 
     def _render(self, part: Table | Text | LineEnd) -> list[Line]:
         return self.console.render_lines(part, self.console.options.update_width(self.width), pad=False)

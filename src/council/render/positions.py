@@ -135,9 +135,13 @@ def _finding_row(one: Json) -> Row:
     disputes = _dicts(one.get("disputes"), "seat")
     more = {key: one.get(key) or "" for key in ("location", "fix", "why", "ref", "location_note")}
     row = Row(
-        "finding", _format_place(one), str(one.get("description") or ""), severity=str(one.get("severity") or ""),
-        ids=[one["id"]] if one.get("id") else [], more=more,
-    )  # fmt: skip
+        "finding",
+        _format_place(one),
+        str(one.get("description") or ""),
+        severity=str(one.get("severity") or ""),
+        ids=[one["id"]] if one.get("id") else [],
+        more=more,
+    )
     for said in _dicts(one.get("by_judge"), "seat"):
         row.put(said["seat"], "agrees", "supports it" if said.get("supports") else said.get("description"))
     for seat in found_by:

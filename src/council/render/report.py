@@ -27,8 +27,16 @@ ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repos
 FREE_VENDORS = ("local", "scripted", "human")
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
 VERDICT_LISTS = (
-    "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
-)  # fmt: skip
+    "consensus",
+    "disagreements",
+    "insights",
+    "blind_spots",
+    "findings",
+    "dissent",
+    "shifts",
+    "sources",
+    "claims",
+)
 
 
 def build_report(minutes: Minutes) -> Json:
