@@ -75,8 +75,10 @@ def select_turns(turns: Sequence[Turn]) -> ConversationContext:
         shown[-1] += f"\n{_count_left_out(missing)}\n"
     return ConversationContext(
         tuple((_file_name(run), text) for run, text in zip(runs, shown, strict=False)),
-        tuple(runs[: len(full)]), tuple(runs[len(full) : len(shown)]), tuple(runs[len(shown) :]),
-    )  # fmt: skip
+        tuple(runs[: len(full)]),
+        tuple(runs[len(full) : len(shown)]),
+        tuple(runs[len(shown) :]),
+    )
 
 
 def _file_name(run: str) -> str:
@@ -166,6 +168,8 @@ def continue_protocol(intent: Intent, record: Record, known: Collection[str]) ->
     if preferred.chosen_by is ChosenBy.FLAG:
         return preferred
     return replace(
-        preferred, task=setup["question"]["task"], options=dict(setup.get("given") or {}) | intent.options,
+        preferred,
+        task=setup["question"]["task"],
+        options=dict(setup.get("given") or {}) | intent.options,
         why=f"same as {record.run}, which it continues",
-    )  # fmt: skip
+    )

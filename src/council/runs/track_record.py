@@ -68,8 +68,12 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> J
             f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
         )
     row = {
-        "at": time.time(), "label": "right" if is_right else "wrong", "value": value[:MAX_NOTE_CHARS], "note": note[:MAX_NOTE_CHARS], "seats": seats,
-    }  # fmt: skip
+        "at": time.time(),
+        "label": "right" if is_right else "wrong",
+        "value": value[:MAX_NOTE_CHARS],
+        "note": note[:MAX_NOTE_CHARS],
+        "seats": seats,
+    }
     await records.store.save_outcome(run, row)
     return {"schema": "council.outcome/1", "run": run, **row}
 
@@ -94,10 +98,13 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[Json]
             confidence = next((one.reply.get("confidence") for one in reversed(said) if one.reply), None)
             rows.append(
                 {
-                    "seat": seat.name, "perspective": seat.perspective, "member": seat.served_by or seat.model,
-                    "right": right, "confidence": _probability(confidence),
+                    "seat": seat.name,
+                    "perspective": seat.perspective,
+                    "member": seat.served_by or seat.model,
+                    "right": right,
+                    "confidence": _probability(confidence),
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
