@@ -25,10 +25,23 @@ OTHER_USERS = 0o077
 NO_PERMISSIONS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 # Names in Council's folders: what it creates, and what else may be there. The user writes the files for configuration.
 CREATED_NAMES = (
-    "council.db*", "repair-*", "reports", "locks", "servers", "evals", "worker.*", "chat_history",
-    "keys.json", "trust.json", "model_lists.json", "agent_help.json", "notices.json",
-    "*.gguf", "*.gguf.*", ".fetch-*",
-)  # fmt: skip
+    "council.db*",
+    "repair-*",
+    "reports",
+    "locks",
+    "servers",
+    "evals",
+    "worker.*",
+    "chat_history",
+    "keys.json",
+    "trust.json",
+    "model_lists.json",
+    "agent_help.json",
+    "notices.json",
+    "*.gguf",
+    "*.gguf.*",
+    ".fetch-*",
+)
 OTHER_NAMES = ("config.toml", "presets", "rosters", "cache", "lost+found", ".DS_Store")
 
 
