@@ -44,9 +44,13 @@ from council.types import Json
 
 def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> Json:
     return {
-        "run": minutes.run, "status": status, "phase": minutes.rounds[-1].name if minutes.rounds else None, "heard": minutes.answered_count,
-        "done": status not in OPEN_STATUSES, "line": status_line(minutes, status, awaited_seats),
-    }  # fmt: skip
+        "run": minutes.run,
+        "status": status,
+        "phase": minutes.rounds[-1].name if minutes.rounds else None,
+        "heard": minutes.answered_count,
+        "done": status not in OPEN_STATUSES,
+        "line": status_line(minutes, status, awaited_seats),
+    }
 
 
 def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> str:
@@ -222,10 +226,14 @@ class CouncilTools:
             owner.folder, owner.env, config=owner.config
         )  # shares its store with the others
         self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[Json]]] = {
-            "council_start": self.start, "council_wait": self.wait, "council_result": self.result,
-            "council_cancel": self.cancel, "council_estimate": self.estimate, "council_list": self.list_runs,
+            "council_start": self.start,
+            "council_wait": self.wait,
+            "council_result": self.result,
+            "council_cancel": self.cancel,
+            "council_estimate": self.estimate,
+            "council_list": self.list_runs,
             "council_panel": self.hold_panel,
-        }  # fmt: skip
+        }
 
     async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
         return await self._handlers[tool](arguments, client)
