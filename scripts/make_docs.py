@@ -483,7 +483,7 @@ FOLDERS = {
     "tests": "Tests; behaviours.toml lists the required behaviours they cover.",
     "docs": "Documentation, partly generated from the code; mkdocs.yml builds the site.",
     "examples": "Programs that use the library; the tests run them.",
-    "benchmarks": "Benchmarks, as repeatable ratios.",
+    "benchmarks": "Benchmarks, as repeatable ratios; `simulated/` has the simulated members of the evidence.",
     "scripts": "Scripts for the generated files and for releases.",
 }
 

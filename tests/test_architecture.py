@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runs": BASE | {
         "settings", "store", "packet", "search", "members", "calling", "engine", "protocols", "flags", "render", "planning",
     },
-    "evals": BASE | {"settings", "store", "engine", "protocols", "planning", "runs"},
+    "evals": BASE | {"settings", "engine", "protocols", "runs"},
     "doors": BASE | {
         "settings", "store", "packet", "members", "engine", "protocols", "flags", "render", "planning", "runs", "evals",
     },

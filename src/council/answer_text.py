@@ -92,7 +92,7 @@ _DECLINE = (  # that the request itself is declined, not a view of its subject
     # Chinese, Japanese
     r"(?:抱歉|对不起|很遗憾)[，,、 ]*(?:但)?我?(?:无法|不能)(?:协助|帮助|提供|回答|满足|处理)",
     r"申し訳(?:ありません|ございません)が.{0,30}(?:できません|いたしかねます|お答えできません)",
-)  # fmt: skip
+)
 _REFUSAL = re.compile("|".join(_DECLINE), re.IGNORECASE)
 # Sentences that go with a refusal and say nothing about the subject.
 _COURTESY = re.compile(

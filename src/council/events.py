@@ -295,16 +295,6 @@ class Entry:
         return {"seq": self.seq, "at": self.at, "type": self.event.type, **asdict(self.event)}
 
 
-def make_entry(seq: int, at: float, event: Event) -> tuple[Entry, Json]:
-    """Return the entry of an event, and the fields to store."""
-    return Entry(seq, at, event), dump_fields(event)
-
-
-def make_delta(at: float, key: str, seat: str, text: str) -> Entry:
-    """Return the entry of a streamed piece, which has no number."""
-    return Entry(0, at, Delta(key, seat, text))
-
-
 def dump_fields(value: Any) -> Json:
     """Return the fields of an event or another dataclass with slots without copying them, unlike `asdict`."""
     names, read = _field_reader(value.__class__)

@@ -80,11 +80,6 @@ def strip_to_line(text: str) -> str:
     return " ".join(strip_invisible(CSI_SEQUENCE.sub("", text))[0].split())
 
 
-def flatten_line(text: str) -> str:
-    """Return the text on one line, without terminal sequences."""
-    return " ".join(CONTROL_RUNS.sub(" ", text).split())
-
-
 def truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -141,7 +136,8 @@ def mask_values(text: str, secrets: Iterable[str]) -> str:
 
 def redact_line(message: str, secrets: Iterable[str] = ()) -> str:
     """Return one line of at most 200 characters, without control characters and secrets."""
-    line = strip_invisible(flatten_line(clean(message)))[0]
+    flat = " ".join(CONTROL_RUNS.sub(" ", clean(message)).split())
+    line = strip_invisible(flat)[0]
     return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(line, secrets))), 200)
 
 

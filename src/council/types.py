@@ -18,15 +18,48 @@ SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # of an issue, the most severe first
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 _STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
 FinalState = Literal[  # how a step of a seat ended
-    "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
-    "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
-    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(member)", "failed(script)", "failed(flood)", "failed(cli:start)",
-    "failed(cli:exit)", "failed(cli:error)", "failed(cli:output)", "failed(cli:flood)", "failed(cli:silent)",
-]  # fmt: skip
+    "ok",
+    "ok_repaired",
+    "truncated",
+    "degenerate",
+    "refused",
+    "in_doubt",
+    "timed_out",
+    "skipped(budget)",
+    "skipped(cancel)",
+    "failed(net)",
+    "failed(rate)",
+    "failed(quota)",
+    "failed(overload)",
+    "failed(server)",
+    "failed(schema)",
+    "failed(size)",
+    "failed(model)",
+    "failed(auth)",
+    "failed(endpoint)",
+    "failed(parameter)",
+    "failed(member)",
+    "failed(script)",
+    "failed(flood)",
+    "failed(cli:start)",
+    "failed(cli:exit)",
+    "failed(cli:error)",
+    "failed(cli:output)",
+    "failed(cli:flood)",
+    "failed(cli:silent)",
+]
 # The state of a seat in a view.
 SeatState = FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
 OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
-STATES_OUT_FOR_RUN: tuple[FinalState, ...] = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)", "failed(flood)", "failed(cli:silent)")  # fmt: skip
+STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
+    "timed_out",
+    "failed(auth)",
+    "failed(quota)",
+    "failed(model)",
+    "failed(endpoint)",
+    "failed(flood)",
+    "failed(cli:silent)",
+)
 
 
 class JsonBytes(bytes):
@@ -103,7 +136,9 @@ class Usage:
     @classmethod
     def from_json(cls, value: Json) -> Usage:
         get = value.get
-        return cls(int(get("in", 0)), int(get("out", 0)), int(get("cached", 0)), not get("unknown"), int(get("written", 0)))  # fmt: skip
+        return cls(
+            int(get("in", 0)), int(get("out", 0)), int(get("cached", 0)), not get("unknown"), int(get("written", 0))
+        )
 
 
 NO_USAGE = Usage()
@@ -311,18 +346,34 @@ class Packet:
     def as_json(self) -> Json:
         """Return the receipt: the included and skipped files without their contents."""
         return {
-            "files": [file.path for file in self.files], "bytes": self.bytes, "tokens": self.tokens,
+            "files": [file.path for file in self.files],
+            "bytes": self.bytes,
+            "tokens": self.tokens,
             "skipped": [{"path": item.path, "why": item.why} for item in self.skipped],
-            "holes": list(self.holes), "masked": self.masked, "matched": list(self.matched), "stripped": self.stripped,
-            "remarks": list(self.remarks), "commits": list(self.commits),
+            "holes": list(self.holes),
+            "masked": self.masked,
+            "matched": list(self.matched),
+            "stripped": self.stripped,
+            "remarks": list(self.remarks),
+            "commits": list(self.commits),
             **({"attachments": [one.as_json() for one in self.attachments]} if self.attachments else {}),
             **({"prefix": self.prefix} if self.prefix else {}),
-        }  # fmt: skip
+        }
 
-    def as_dossier(self, mode: str, perspective: str | None = None, perspective_description: str | None = None, output_schema: Json | None = None) -> Json:  # fmt: skip
+    def as_dossier(
+        self,
+        mode: str,
+        perspective: str | None = None,
+        perspective_description: str | None = None,
+        output_schema: Json | None = None,
+    ) -> Json:
         """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
         packet: Json = {"version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(mode)}
-        optional = {"perspective": perspective, "perspective_description": perspective_description, "output_schema": output_schema}  # fmt: skip
+        optional = {
+            "perspective": perspective,
+            "perspective_description": perspective_description,
+            "output_schema": output_schema,
+        }
         return {"council_packet": packet | {name: value for name, value in optional.items() if value is not None}}
 
     def _context_json(self, mode: str) -> Json:
@@ -559,7 +610,9 @@ class Round(Mapping[str, Statement[T]]):
 
     def revised(self, later: Round[T]) -> Round[T]:
         """Return this round with later statements replacing earlier ones; seats without a later one keep theirs."""
-        return Round([later.get(name, statement) for name, statement in self._statements.items()], list(later.absent.values()))  # fmt: skip
+        return Round(
+            [later.get(name, statement) for name, statement in self._statements.items()], list(later.absent.values())
+        )
 
 
 Agreement = Literal["", "full", "partial", "none"]

@@ -20,11 +20,9 @@ from council import protocols
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
 from council.engine.prompting import (
-    MARKS,
     Prompts,
     Quoter,
     clean_quotation,
-    dump_packet,
     find_marks,
     fold,
     neutralize_marks,
@@ -205,16 +203,6 @@ def test_no_forged_text_leaves_its_fence(name: str, knows: bool) -> None:
     assert len(quoted.splitlines()) == len(quoted.split("\n"))
 
 
-@pytest.mark.behaviour("10-forged-marks")
-@pytest.mark.parametrize("name", FORGED)
-def test_a_forged_file_stays_inside_the_packet_unchanged(name: str) -> None:
-    content = strip_invisible(forge(name))[0]  # as the gate does
-    shown = dump_packet({"files": [{"path": f"{content}.md", "content": f"1| {content}\n2| x"}]})
-    assert json.loads(shown)["files"][0]["content"] == f"1| {content}\n2| x"
-    assert not SHAPE.search(shown) and not [line for line in shown.splitlines() if imitates(line)]
-    assert not re.search(r"<\||council-notes\b|\[/?inst", fold(shown).replace("\\n", "\n"))
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -252,21 +240,6 @@ def test_no_foreign_text_can_write_a_line_that_closes_its_fence(pieces: list[str
 @given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=60))
 def test_no_text_of_many_can_close_its_fence(pieces: list[str]) -> None:
     test_no_foreign_text_can_write_a_line_that_closes_its_fence.hypothesis.inner_test(pieces)
-
-
-@given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=40))
-def test_an_escaped_packet_is_the_same_json(pieces: list[str]) -> None:
-    text = "".join(pieces).replace("MARK", MARK).encode("utf-8", "replace").decode()
-    shown = dump_packet({"text": text})
-    assert json.loads(shown) == {"text": text}
-    assert not any(pattern.search(fold(line)) for line in shown.split("\n") for pattern in MARKS[1:6:2])
-
-
-@pytest.mark.parametrize("text", ["<system\n>>>", f"<<<Beta\n {MARK}", "[inst\n]"])
-def test_a_mark_over_two_lines_is_escaped_in_the_packet(text: str) -> None:
-    shown = dump_packet({"text": text})
-    assert json.loads(shown) == {"text": text}
-    assert not find_marks(shown)
 
 
 def test_the_time_of_cleaning_grows_with_the_length() -> None:

@@ -48,15 +48,6 @@ def test_recall_and_precision_by_support_match_hand_figures() -> None:
 
 
 @pytest.mark.behaviour("evidence-review-bench")
-def test_with_simulated_reviewers_support_raises_precision_and_the_grouping_rule_joins_the_same_bug() -> None:
-    result = bench.run_simulation(bench.make_cases(seed=1) * 4, bench.Reviewers(), seed=2)
-    recall, precision = ([row[name]["mean"] for row in result["by_support"]] for name in ("recall", "precision"))
-    assert recall == sorted(recall, reverse=True) and precision[0] < precision[1] <= precision[2]
-    assert result["grouping"]["precision"]["low"] > 0.9 and result["grouping"]["recall"]["low"] > 0.7
-    assert bench.run_simulation(bench.make_cases(seed=1) * 4, bench.Reviewers(), seed=2) == result
-
-
-@pytest.mark.behaviour("evidence-review-bench")
 def test_judges_are_measured_on_the_bench(workspace: Workspace, council: Terminal) -> None:
     cases = bench.make_cases(seed=1, limit=4)
     bugs = {case.bug_text: case.line for case in cases if case.line}

@@ -10,6 +10,7 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
+from rich.segment import SegmentLines
 
 from council import events as ev
 from council.events import Entry
@@ -31,7 +32,7 @@ def draw(builder: RunBuilder, width: int = 120, later: float = 0.0, ascii: bool 
         view.on_event(entry)
     view.tick(builder.at + later)
     paper = console(width)
-    paper.print(view.build_view(), end="")
+    paper.print(SegmentLines(view.build_lines(), new_lines=True), end="")
     view.close()
     return [line.rstrip() for line in paper.file.getvalue().splitlines()]  # type: ignore[attr-defined]
 
@@ -138,7 +139,7 @@ def test_weights_fetch_is_a_bar_with_megabytes() -> None:
     view = LiveView(console())
     view.on_event(Entry(0, 5.0, ev.Fetching("SmolLM2", 46_500_000, 93_000_000)))
     paper = console()
-    paper.print(view.build_view())
+    paper.print(SegmentLines(view.build_lines(), new_lines=True))
     assert paper.file.getvalue().split() == ["fetching", "SmolLM2", "█" * 12 + "░" * 12, "46", "of", "93", "MB"]  # type: ignore[attr-defined]
 
 
@@ -167,7 +168,7 @@ def test_earlier_entries_of_a_resumed_run_are_counted_in_the_header() -> None:
     view = LiveView(console())
     view.catch_up(one_absent().entries[:-1])
     paper = console()
-    paper.print(view.build_view())
+    paper.print(SegmentLines(view.build_lines(), new_lines=True))
     assert "run r7k2 · 5 statements from the ledger ·" in paper.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -193,7 +193,7 @@ def test_store_files_are_private_to_the_user(store: SqliteStore) -> None:
 async def test_streamed_text_that_is_deleted_in_the_same_transaction_is_not_written(store: SqliteStore) -> None:
     rows = [
         ("live", ("k", 1, "a failed attempt")),
-        ("hush", ("k",)),
+        ("discard_stream", ("k",)),
         ("live", ("k", 1, "its retry")),
         ("live", ("other", 1, "text")),
     ]

@@ -184,8 +184,12 @@ def _drop_parameters(failed: FailedAttempt) -> NextAttempt | None:
 
 
 REQUEST_CHANGES: dict[str, Callable[[FailedAttempt], NextAttempt | None]] = {
-    "warmer": _raise_temperature, "doubled": _double_max_tokens, "repaired": _append_repair_turn, "shrunk": _truncate_request, "bare": _drop_parameters,
-}  # fmt: skip
+    "warmer": _raise_temperature,
+    "doubled": _double_max_tokens,
+    "repaired": _append_repair_turn,
+    "shrunk": _truncate_request,
+    "bare": _drop_parameters,
+}
 
 
 def parse_share(detail: str) -> float:

@@ -67,10 +67,6 @@ class Race:
         self.tasks[member] = asyncio.create_task(work)
         return self.tasks[member]
 
-    def has_rival(self, member: str) -> bool:
-        """Return whether another member may still answer."""
-        return bool(self.running - {member})
-
     async def outlasts(self, member: str, delay: float) -> bool:
         """Return whether the member still works when `delay` seconds have passed since its request was sent."""
         task, sending, self.delay = self.tasks[member], asyncio.ensure_future(self.sent.wait()), delay
@@ -150,8 +146,15 @@ class HedgedLoop(RetryLoop):
         return attempt, answer
 
     async def _open_attempt(
-        self, deadline: MemberDeadline, request: NextAttempt, ask: Ask, body: bytes, why: str, started: float, may_wait: bool = True,
-    ) -> Attempt:  # fmt: skip
+        self,
+        deadline: MemberDeadline,
+        request: NextAttempt,
+        ask: Ask,
+        body: bytes,
+        why: str,
+        started: float,
+        may_wait: bool = True,
+    ) -> Attempt:
         race, name = self.race, deadline.member.name
         if race is None:
             return await super()._open_attempt(deadline, request, ask, body, why, started)
@@ -181,13 +184,18 @@ class HedgedLoop(RetryLoop):
             super()._stream(deadline, text)
 
     def _record_result(
-        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, deadline: MemberDeadline
-    ) -> None:  # fmt: skip
+        self,
+        attempt: Attempt,
+        answer: Answer | Fault,
+        fault: Fault | None,
+        wait: float | None,
+        deadline: MemberDeadline,
+    ) -> None:
         race, had_fallback = self.race, deadline.has_fallback
         if race and fault is None:
             self._win(race, deadline.member.name)
         elif race:
-            deadline.has_fallback |= race.has_rival(deadline.member.name)
+            deadline.has_fallback |= bool(race.running - {deadline.member.name})  # another member may still answer
         super()._record_result(attempt, answer, fault, wait, deadline)
         deadline.has_fallback = had_fallback
 

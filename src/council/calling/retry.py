@@ -57,9 +57,17 @@ class Journal(Protocol):
     def reported_attempts(self, key: str) -> int: ...
     def closed_attempts(self, key: str) -> int: ...
     async def record_attempt(
-        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None,
-        fallback_for: str = "", fallback_state: str = "", seconds: float | None = None,
-    ) -> Attempt: ...  # fmt: skip
+        self,
+        key: str,
+        seat: str,
+        member: str,
+        body: bytes,
+        why: str,
+        most: float | None,
+        fallback_for: str = "",
+        fallback_state: str = "",
+        seconds: float | None = None,
+    ) -> Attempt: ...
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
     def stream_delta(self, key: str, seat: str, piece: str) -> None: ...
@@ -252,9 +260,17 @@ class RetryLoop:
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
         attempts, seconds = len(journal.attempts(self.key)), round(self.now() - started, 3)
         return Outcome(
-            outcome.state, outcome.text, outcome.reason, outcome.served_by, self.usage, attempts, seconds, outcome.cut, outcome.dropped,
+            outcome.state,
+            outcome.text,
+            outcome.reason,
+            outcome.served_by,
+            self.usage,
+            attempts,
+            seconds,
+            outcome.cut,
+            outcome.dropped,
             outcome.cut_material,
-        )  # fmt: skip
+        )
 
     def _drop_seat(self, why: str) -> None:
         self.drop_reason = why
@@ -366,9 +382,13 @@ class RetryLoop:
     def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: FinalState, text: str) -> Outcome:
         self.caller.fallbacks.record_answer(self.seat, deadline.member)
         return Outcome(
-            state, text, served_by=deadline.member.name, cut=request.cut.descriptions, dropped=request.dropped,
+            state,
+            text,
+            served_by=deadline.member.name,
+            cut=request.cut.descriptions,
+            dropped=request.dropped,
             cut_material=request.cut.material,
-        )  # fmt: skip
+        )
 
     def _give_up(self, deadline: MemberDeadline, fault: Fault) -> Outcome:
         if self.usable_reply:
@@ -407,7 +427,9 @@ class RetryLoop:
             if attempt.result is not None:
                 return attempt, result_from_json(attempt.result)
             if not self.caller.resend:
-                return attempt, Fault("doubt", "the process stopped before the answer was stored, and --no-resend is set")  # fmt: skip
+                return attempt, Fault(
+                    "doubt", "the process stopped before the answer was stored, and --no-resend is set"
+                )
             self._charge_in_doubt(attempt)
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
         started, warm = self.now(), self.caller.warm_start
@@ -443,17 +465,31 @@ class RetryLoop:
         self.caller.journal.record_charge(bill)
 
     async def _open_attempt(
-        self, deadline: MemberDeadline, request: NextAttempt, ask: Ask, body: bytes, why: str, started: float, may_wait: bool = True,
-    ) -> Attempt:  # fmt: skip
+        self,
+        deadline: MemberDeadline,
+        request: NextAttempt,
+        ask: Ask,
+        body: bytes,
+        why: str,
+        started: float,
+        may_wait: bool = True,
+    ) -> Attempt:
         """Reserve the cost of a request and record it. The time since `started`, spent on waiting, does not count."""
         journal, member = self.caller.journal, deadline.member
         n = len(journal.attempts(self.key)) + 1
         cost = await self.caller.budget.reserve(self.key, n, member, ask, body, may_wait=may_wait)
         deadline.postpone(self.now() - started)
         return await journal.record_attempt(
-            self.key, self.seat, member.name, body, why, cost, request.fallback_for, request.fallback_state,
+            self.key,
+            self.seat,
+            member.name,
+            body,
+            why,
+            cost,
+            request.fallback_for,
+            request.fallback_state,
             round(deadline.seconds_left(), 1),
-        )  # fmt: skip
+        )
 
     async def _send_or_charge(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
@@ -556,15 +592,22 @@ class RetryLoop:
         return Fault("stall", "; ".join([detail, *filter(None, notes[:1])]), said="".join(notes[1:]))
 
     def _record_result(
-        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, deadline: MemberDeadline
-    ) -> None:  # fmt: skip
+        self,
+        attempt: Attempt,
+        answer: Answer | Fault,
+        fault: Fault | None,
+        wait: float | None,
+        deadline: MemberDeadline,
+    ) -> None:
         """Record the result of an attempt, unless it is already recorded."""
         if isinstance(answer, Answer) and attempt.n > self.reported_attempts:
             self.usage += answer.usage
         if attempt.result is not None:
             return
         over = fault is not None and wait is None
-        has_fallback = fault is not None and deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)  # fmt: skip
+        has_fallback = (
+            fault is not None and deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
+        )
         passed_on = over and (has_fallback or self.usable_reply is not None)
         journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
         journal.record_result(

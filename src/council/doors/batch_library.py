@@ -51,9 +51,14 @@ class BatchStream(AsyncIterator[BatchRow]):
         config, folder = options.get("config"), options.get("folder")
         self._folder = Path(folder) if folder else None
         self._settings = BatchSettings(
-            convert_options(given), {"trust": True} if options.get("trust") else {}, options.get("max_cost"), concurrency,
-            Path(config) if config else None, options.get("env"), check_members(options.get("members") or ()),
-        )  # fmt: skip
+            convert_options(given),
+            {"trust": True} if options.get("trust") else {},
+            options.get("max_cost"),
+            concurrency,
+            Path(config) if config else None,
+            options.get("env"),
+            check_members(options.get("members") or ()),
+        )
         self._entries = self._iterate()
         self._summary: Summary | None = None
 

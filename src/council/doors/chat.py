@@ -180,9 +180,7 @@ class Piece:
 BROKE_OFF, STOPPED_MIDWAY, FAILED = "answer_broke_off", "run_stopped_midway", "council_failed"
 LAST_RULE = re.compile(r"\n[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
 ENDS_OF_TEXT = (ev.Faulted, ev.WasAbsent, ev.Attempted)  # the text that their step has streamed is void
-SHOWN_EVENTS = (
-    ev.Resumed, ev.PhaseStarted, ev.Attempted, ev.Faulted, ev.WasAbsent, ev.LookedUp, ev.Noted, ev.Fetching,
-)  # fmt: skip
+SHOWN_EVENTS = (ev.Resumed, ev.PhaseStarted, ev.Attempted, ev.Faulted, ev.WasAbsent, ev.LookedUp, ev.Noted, ev.Fetching)
 
 
 MISSING_MARK = "! "  # of a line about a missing part
@@ -403,9 +401,11 @@ class ChatFold:
         """The tokens of all members, as the ledger has them."""
         used = self.minutes.usage
         return {
-            "prompt_tokens": used.input, "completion_tokens": used.output, "total_tokens": used.input + used.output,
+            "prompt_tokens": used.input,
+            "completion_tokens": used.output,
+            "total_tokens": used.input + used.output,
             "prompt_tokens_details": {"cached_tokens": used.cached},
-        }  # fmt: skip
+        }
 
     @property
     def summary(self) -> Json:

@@ -151,9 +151,25 @@ class RunRow(TypedDict):
 
 
 FLAG_SETTINGS = (
-    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "packet_tokens", "report_dir", "seats", "models", "cheap", "seat_count", "exclude_family",
-    "profile", "trust",
-)  # fmt: skip
+    "timeout",
+    "max_cost",
+    "allow_unpriced",
+    "effort",
+    "grace",
+    "hedge",
+    "check",
+    "no_warm",
+    "no_resend",
+    "packet_tokens",
+    "report_dir",
+    "seats",
+    "models",
+    "cheap",
+    "seat_count",
+    "exclude_family",
+    "profile",
+    "trust",
+)
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")
 
 
@@ -271,10 +287,14 @@ def make_convener(
     flags = {name: as_flag(value) for name, value in flags.items() if value is not False}
     folder, config = settings.get("folder"), settings.get("config")
     return Convener(
-        Path(folder) if folder else None, settings.get("env"), flags=flags, config=Path(config) if config else None,
-        members=check_members(settings.get("members") or ()), store=records.store if records else None,
+        Path(folder) if folder else None,
+        settings.get("env"),
+        flags=flags,
+        config=Path(config) if config else None,
+        members=check_members(settings.get("members") or ()),
+        store=records.store if records else None,
         keeps_open=keeps_open,
-    )  # fmt: skip
+    )
 
 
 def as_flag(value: Any) -> Any:
@@ -304,9 +324,15 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
         kept["attachments"] = collect_attachments(given["attach"])
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
-        [question] if (question or "").strip() else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),
-        material=material, strict=bool(given.get("strict")), after=given.get("continues"), will_run=will_run,
-    )  # fmt: skip
+        [question] if (question or "").strip() else [],
+        list_protocol_options(given),
+        protocol=protocol,
+        verbose=bool(given.get("verbose")),
+        material=material,
+        strict=bool(given.get("strict")),
+        after=given.get("continues"),
+        will_run=will_run,
+    )
 
 
 def list_protocol_options(given: Mapping[str, Any]) -> Json:

@@ -77,7 +77,13 @@ def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> NotedAgreemen
     shared = tuple(list_shared_voices(voices))
     if notes is None:
         return NotedAgreement(trust_facts=shared)
-    differences = tuple(read_difference(point) for point in notes["contested"])
+    differences = tuple(
+        Difference(
+            contested["point"],
+            join_sides((side["seat"], side["position"], side["assumes"]) for side in contested["sides"]),
+        )
+        for contested in notes["contested"]
+    )
     names = notes["recommendation_shared_by"]
     holders = None if names is None else tuple(name for name in voices if name in names)
     joined = tuple(name for name in notes.get("joined") or () if name in voices and name not in (holders or ()))
@@ -89,14 +95,6 @@ def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> NotedAgreemen
         tuple(notes["agreed"]),
         differences,
         (*facts, *shared),
-    )
-
-
-def read_difference(contested: Json) -> Difference:
-    """Return a contested point of the notes, with equal positions joined."""
-    return Difference(
-        contested["point"],
-        join_sides((side["seat"], side["position"], side["assumes"]) for side in contested["sides"]),
     )
 
 

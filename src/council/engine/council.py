@@ -77,11 +77,21 @@ class Council:
     """Interface of a running protocol to its seats, its ledger and its material."""
 
     def __init__(
-        self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
-        context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None,
-        timeouts: Mapping[str, float] | None = None, quorum: int = 1, grace: float | None = None,
-        effort: str | None = None, keeps_conversations: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        roster: Roster,
+        question: Question,
+        *,
+        ledger: Ledger,
+        prompts: Prompts,
+        carry_out: CarryOut,
+        context: Mapping[str, Any] | None = None,
+        effects: Mapping[str, Effect] | None = None,
+        timeouts: Mapping[str, float] | None = None,
+        quorum: int = 1,
+        grace: float | None = None,
+        effort: str | None = None,
+        keeps_conversations: bool = True,
+    ) -> None:
         self.roster, self.question, self.quorum = roster, question, quorum
         self.keeps_conversations = keeps_conversations  # for `after=`
         self.grace = grace  # seconds to wait for a seat without output after the rest of a poll finished
@@ -156,25 +166,55 @@ class Council:
 
     @overload
     async def ask(
-        self, seat: Seat, prompt: str, *, reply: None = None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, final: bool | None = None, **variables: Any,
-    ) -> Statement[None]: ...  # fmt: skip
-    @overload
-    async def ask(
-        self, seat: Seat, prompt: str, *, reply: type[R], choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, review: Callable[[R], str] | None = None,
+        self,
+        seat: Seat,
+        prompt: str,
+        *,
+        reply: None = None,
+        choices: Choices | None = None,
+        after: Statement[Any] | None = None,
+        timeout: float | None = None,
+        final: bool | None = None,
         **variables: Any,
-    ) -> Statement[R]: ...  # fmt: skip
+    ) -> Statement[None]: ...
     @overload
     async def ask(
-        self, seat: Seat, prompt: str, *, reply: type[R] | None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
-    ) -> Statement[R | None]: ...  # fmt: skip
+        self,
+        seat: Seat,
+        prompt: str,
+        *,
+        reply: type[R],
+        choices: Choices | None = None,
+        after: Statement[Any] | None = None,
+        timeout: float | None = None,
+        review: Callable[[R], str] | None = None,
+        **variables: Any,
+    ) -> Statement[R]: ...
+    @overload
     async def ask(
-        self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, review: Callable[[Any], str] | None = None,
-        final: bool | None = None, **variables: Any,
-    ) -> Statement[Any]:  # fmt: skip
+        self,
+        seat: Seat,
+        prompt: str,
+        *,
+        reply: type[R] | None,
+        choices: Choices | None = None,
+        after: Statement[Any] | None = None,
+        timeout: float | None = None,
+        **variables: Any,
+    ) -> Statement[R | None]: ...
+    async def ask(
+        self,
+        seat: Seat,
+        prompt: str,
+        *,
+        reply: type[Any] | None = None,
+        choices: Choices | None = None,
+        after: Statement[Any] | None = None,
+        timeout: float | None = None,
+        review: Callable[[Any], str] | None = None,
+        final: bool | None = None,
+        **variables: Any,
+    ) -> Statement[Any]:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
@@ -192,23 +232,55 @@ class Council:
 
     @overload
     async def poll(
-        self, seats: Sequence[Seat], prompt: str, *, reply: None = None, choices: Choices | None = None,
-        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
-    ) -> Round[None]: ...  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: None = None,
+        choices: Choices | None = None,
+        after: Round[Any] | None = None,
+        timeout: float | None = None,
+        quorum: int | None = None,
+        **variables: Any,
+    ) -> Round[None]: ...
     @overload
     async def poll(
-        self, seats: Sequence[Seat], prompt: str, *, reply: type[R], choices: Choices | None = None,
-        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
-    ) -> Round[R]: ...  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: type[R],
+        choices: Choices | None = None,
+        after: Round[Any] | None = None,
+        timeout: float | None = None,
+        quorum: int | None = None,
+        **variables: Any,
+    ) -> Round[R]: ...
     @overload
     async def poll(
-        self, seats: Sequence[Seat], prompt: str, *, reply: type[R] | None, choices: Choices | None = None,
-        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
-    ) -> Round[R | None]: ...  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: type[R] | None,
+        choices: Choices | None = None,
+        after: Round[Any] | None = None,
+        timeout: float | None = None,
+        quorum: int | None = None,
+        **variables: Any,
+    ) -> Round[R | None]: ...
     async def poll(
-        self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
-    ) -> Round[Any]:  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: type[Any] | None = None,
+        choices: Choices | None = None,
+        after: Round[Any] | None = None,
+        timeout: float | None = None,
+        quorum: int | None = None,
+        **variables: Any,
+    ) -> Round[Any]:
         """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
         past: Mapping[str, Statement[Any]] = after or {}
         request = Request(prompt, reply, choices or {}, timeout, variables)
@@ -223,23 +295,47 @@ class Council:
 
     @overload
     async def relay(
-        self, seats: Sequence[Seat], prompt: str, *, reply: None = None, choices: Choices | None = None,
-        timeout: float | None = None, **variables: Any,
-    ) -> Round[None]: ...  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: None = None,
+        choices: Choices | None = None,
+        timeout: float | None = None,
+        **variables: Any,
+    ) -> Round[None]: ...
     @overload
     async def relay(
-        self, seats: Sequence[Seat], prompt: str, *, reply: type[R], choices: Choices | None = None,
-        timeout: float | None = None, **variables: Any,
-    ) -> Round[R]: ...  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: type[R],
+        choices: Choices | None = None,
+        timeout: float | None = None,
+        **variables: Any,
+    ) -> Round[R]: ...
     @overload
     async def relay(
-        self, seats: Sequence[Seat], prompt: str, *, reply: type[R] | None, choices: Choices | None = None,
-        timeout: float | None = None, **variables: Any,
-    ) -> Round[R | None]: ...  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: type[R] | None,
+        choices: Choices | None = None,
+        timeout: float | None = None,
+        **variables: Any,
+    ) -> Round[R | None]: ...
     async def relay(
-        self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        timeout: float | None = None, **variables: Any,
-    ) -> Round[Any]:  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: type[Any] | None = None,
+        choices: Choices | None = None,
+        timeout: float | None = None,
+        **variables: Any,
+    ) -> Round[Any]:
         """Ask the seats one after another; each template gets `heard`, the earlier statements."""
         heard: list[Statement[Any] | Absence] = []
         for seat in seats:
@@ -251,9 +347,12 @@ class Council:
         return self._make_round(heard)
 
     async def gather(
-        self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, Statement[T]]],
-        *, quorum: int | None = None,
-    ) -> Round[T]:  # fmt: skip
+        self,
+        seats: Sequence[Seat],
+        act: Callable[[Council, Seat], Coroutine[Any, Any, Statement[T]]],
+        *,
+        quorum: int | None = None,
+    ) -> Round[T]:
         """Run `act` for all seats in parallel, each with a separate Council whose keys include the seat.
 
         `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum holds;
@@ -336,10 +435,19 @@ class Council:
     def with_context(self, **variables: Any) -> Council:
         """Return a Council of this run whose prompts get other variables. Its phases may run beside those of this one."""
         council = type(self)(
-            self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
-            context={**self.context, **variables}, effects=self.effects, timeouts=self.timeouts, quorum=self.quorum, grace=self.grace,
-            effort=self.effort, keeps_conversations=self.keeps_conversations,
-        )  # fmt: skip
+            self.roster,
+            self.question,
+            ledger=self.ledger,
+            prompts=self.prompts,
+            carry_out=self.carry_out,
+            context={**self.context, **variables},
+            effects=self.effects,
+            timeouts=self.timeouts,
+            quorum=self.quorum,
+            grace=self.grace,
+            effort=self.effort,
+            keeps_conversations=self.keeps_conversations,
+        )
         council._state = self._state
         council._key_path, council._phases, council._absences = self._key_path, self._phases, self._absences
         return council
@@ -413,9 +521,17 @@ class Council:
         material: Packet | None = known.get("packet")
         tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
         ask = Ask(
-            key, rendered.messages, schema, reply.__name__ if reply else "", rendered.temperature, tokens, rendered.words,
-            effort=self.effort, shared=rendered.shared, attachments=material.attachments if material else (),
-        )  # fmt: skip
+            key,
+            rendered.messages,
+            schema,
+            reply.__name__ if reply else "",
+            rendered.temperature,
+            tokens,
+            rendered.words,
+            effort=self.effort,
+            shared=rendered.shared,
+            attachments=material.attachments if material else (),
+        )
 
         def read(text: str) -> Any:
             return parse_reply(reply, text, choices, self._seat_titles) if reply else None
@@ -439,10 +555,20 @@ class Council:
             return found and (replace(ask, messages=self.prompts.append_cut_note(*found, key), shared=0), found[1])
 
         return Step(
-            ask, seat.name, (seat.member, *seat.fallbacks), read, repair, request.timeout, shrink,
-            seat.name == self._chair_name, watch, reply=reply, review=review, read_partial=read_part,
+            ask,
+            seat.name,
+            (seat.member, *seat.fallbacks),
+            read,
+            repair,
+            request.timeout,
+            shrink,
+            seat.name == self._chair_name,
+            watch,
+            reply=reply,
+            review=review,
+            read_partial=read_part,
             is_final=reply is None and (seat.name == self._chair_name if request.final is None else request.final),
-        )  # fmt: skip
+        )
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(
@@ -461,11 +587,24 @@ class Council:
         outcome = said.outcome
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._current_phase, said.seat.name, outcome.state, said.text if reply is None else without_notes(said.said), reply,
-            outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
-            list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [], getattr(self.ledger.live_texts.get(said.key), "started", None),
-            said.reply.unread if said.reply else [], list(getattr(said.reply, "unanswered", ())),
-        )  # fmt: skip
+            said.key,
+            self._current_phase,
+            said.seat.name,
+            outcome.state,
+            said.text if reply is None else without_notes(said.said),
+            reply,
+            outcome.served_by,
+            outcome.usage.as_json(),
+            outcome.attempts,
+            outcome.seconds,
+            list(outcome.cut),
+            list(outcome.dropped),
+            list(outcome.cut_material),
+            said.reply.missing_parts if said.reply else [],
+            getattr(self.ledger.live_texts.get(said.key), "started", None),
+            said.reply.unread if said.reply else [],
+            list(getattr(said.reply, "unanswered", ())),
+        )
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
         reply = read_accepted(step, outcome.text) if step.reply else None

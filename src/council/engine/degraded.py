@@ -62,15 +62,12 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         )
         yield StatementCaveat(said.seat, said.phase, "prose", reason, f"{said.seat} {reason}.")
     if said.unread:
-        reason = f"{_name_owner(said.seat)} reply: {'; '.join(said.unread)} could not be read"
+        owner = f"the {said.seat}" if said.seat in ("chair", "referee") else said.seat
+        reason = f"{owner}'s reply: {'; '.join(said.unread)} could not be read"
         yield StatementCaveat(said.seat, said.phase, "unread", reason, f"{reason[0].upper()}{reason[1:]}.")
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
-
-
-def _name_owner(seat: str) -> str:
-    return f"the {seat}'s" if seat in ("chair", "referee") else f"{seat}'s"
 
 
 def find_unseen(seat: str, phase: str, member: str, attached: list[Json]) -> StatementCaveat | None:
@@ -147,14 +144,22 @@ STOP_REASONS = {
 def build_degraded_rows(minutes: Minutes) -> list[Json]:
     """Return one row per missing seat or part; `seat` is null if a row concerns no single seat."""
     rows = [_build_row(one.phase, "fallback", one.reason, one.seat) for one in list_fallbacks(minutes)]
-    rows += [_build_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in list_absences(minutes)]
+    absences = list_absences(minutes)
+    rows += [_build_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in absences]
     rows += [_build_row(one.phase, one.state, one.reason, one.seat) for one in list_caveats(minutes)]
-    if minutes.stopped and not _is_chair_absence_listed(minutes):
+    is_row_of_chair = minutes.stopped == "chair" and any(_is_chair(minutes, missed.seat) for missed in absences)
+    if minutes.stopped and not is_row_of_chair:
         rows.append(_build_row(_last_phase(minutes), minutes.stopped, minutes.reason))
     if why := minutes.verdict.get("incomplete"):
         rows.append(_build_row(_last_phase(minutes), "incomplete", why))
     rows += [_build_row(None, COVERAGE_HOLE, hole) for hole in list_coverage_holes(minutes)]
-    return rows + [_build_row(None, "notice", notice) for notice in list_notices(minutes)]
+    notices = [
+        *minutes.plan.get("notices", []),
+        *format_hedges(minutes),
+        *_format_shared_members(minutes),
+        *_list_verdict_notices(minutes),
+    ]
+    return rows + [_build_row(None, "notice", notice) for notice in notices]
 
 
 def _build_row(phase: str | None, state: str, reason: str, seat: str | None = None) -> Json:
@@ -163,11 +168,6 @@ def _build_row(phase: str | None, state: str, reason: str, seat: str | None = No
 
 def _last_phase(minutes: Minutes) -> str | None:
     return minutes.rounds[-1].name if minutes.rounds else None
-
-
-def _is_chair_absence_listed(minutes: Minutes) -> bool:
-    """Return whether the run stopped because of its chair and the absence of the chair is already a row."""
-    return minutes.stopped == "chair" and any(_is_chair(minutes, missed.seat) for missed in list_absences(minutes))
 
 
 def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
@@ -206,14 +206,6 @@ def format_notice_lines(minutes: Minutes) -> list[str]:
         *_format_fallbacks(list_fallbacks(minutes)),
         *map(single_line, _format_shared_members(minutes)),
     ]
-
-
-def list_notices(minutes: Minutes) -> list[str]:
-    """Return the notices of the plan and of the verdict, and the seats that share a member they did not request."""
-    return [
-        *minutes.plan.get("notices", []), *format_hedges(minutes), *_format_shared_members(minutes),
-        *_list_verdict_notices(minutes),
-    ]  # fmt: skip
 
 
 def format_hedges(minutes: Minutes) -> list[str]:
@@ -320,13 +312,9 @@ def _format_absences(minutes: Minutes) -> list[str]:
     last = max((n for n, (_, is_never_answered) in enumerate(rows) if is_never_answered), default=-1)
     strongest = find_absent_strongest(minutes)
     missed = f"; {single_line(strongest)} is the strongest" if strongest else ""
-    count = f" What follows is from {_count_answered(minutes)}{_format_banner(minutes)}{missed}."
+    answered = f"{_spell(minutes.answered_count)} of {_spell(count_asked_seats(minutes))} seats"
+    count = f" What follows is from {answered}{_format_banner(minutes)}{missed}."
     return [f"{line}{count if n == last else ''}" for n, (line, _) in enumerate(rows)]
-
-
-def _count_answered(minutes: Minutes) -> str:
-    """Return `two of three seats`."""
-    return f"{_spell(minutes.answered_count)} of {_spell(count_asked_seats(minutes))} seats"
 
 
 def _format_banner(minutes: Minutes) -> str:
@@ -511,7 +499,11 @@ def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
 
 def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
     order = list(minutes.phases)
-    said = [one.phase for one in minutes.statements if one.seat == missed.seat and not missed.phase.startswith(f"{one.phase}/")]  # fmt: skip
+    said = [
+        one.phase
+        for one in minutes.statements
+        if one.seat == missed.seat and not missed.phase.startswith(f"{one.phase}/")
+    ]
     return missed.phase not in order or any(order.index(phase) < order.index(missed.phase) for phase in said)
 
 

@@ -25,7 +25,8 @@ class Grace:
         watch = dict(zip(tasks, self.watches, strict=True))
         pending = set(tasks)
         while pending:
-            only_silence = self._has_enough_answers(tasks) and not _has_partial_answer(watch, pending)
+            answers = sum(task.done() and isinstance(task.result(), Statement) for task in tasks)
+            only_silence = answers >= self.min_answers and not _has_partial_answer(watch, pending)
             within = self.seconds if only_silence else None
             done, pending = await asyncio.wait(pending, timeout=within, return_when=asyncio.FIRST_COMPLETED)
             if any(task.exception() for task in done):
@@ -33,9 +34,6 @@ class Grace:
             if not done and not _has_partial_answer(watch, pending):
                 for task in pending:
                     watch[task].drop(f"left behind after {self.seconds:g} s grace")
-
-    def _has_enough_answers(self, tasks: Sequence[asyncio.Future[Any]]) -> bool:
-        return sum(task.done() and isinstance(task.result(), Statement) for task in tasks) >= self.min_answers
 
 
 def _has_partial_answer(watch: dict[asyncio.Future[Any], SeatWatch], pending: set[asyncio.Future[Any]]) -> bool:

@@ -173,15 +173,6 @@ def list_absent_seats(report: Json) -> list[Json]:
     return [{"name": seat["name"], "state": seat["state"], "reason": reasons.get(seat["name"], "")} for seat in lost]
 
 
-def format_location(finding: Json) -> str:
-    """Format location and reference of a finding, marking a line that the packet does not contain."""
-    location, ref = str(finding["location"] or ""), str(finding["ref"] or "")
-    parts = [f"{location}{format_location_caveat(finding)}" if location else ""]
-    if ref not in ("", location, "No reference"):
-        parts.append(ref if location else f"{ref}{format_location_caveat(finding)}")
-    return "; ".join(filter(None, parts)) or "No reference"
-
-
 def format_location_caveat(finding: Json) -> str:
     """Return the caveat after a location that was not verified; else empty."""
     if finding["verified"]:
@@ -257,10 +248,24 @@ def _layout_environment(folder: Path | None) -> PlainEnvironment:
         auto_reload=False,
     )
     layouts.filters |= {
-        "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
-        "html": partial(escape, quote=False), "round": _format_round_name, "phase_in": format_phase_in, "count": format_count, "absence": describe_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
-        "breaks": "  \n".join, "lookup": format_lookup, "quote_tail": quote_tail_lines,
-    }  # fmt: skip
+        "label": format_label,
+        "clean": clean,
+        "line": single_line,
+        "cell": format_cell,
+        "blockquote": blockquote,
+        "fence": fence_code,
+        "html": partial(escape, quote=False),
+        "round": _format_round_name,
+        "phase_in": format_phase_in,
+        "count": format_count,
+        "absence": describe_absence,
+        "close_fence": close_code_fence,
+        "text": format_text,
+        "code": format_code,
+        "breaks": "  \n".join,
+        "lookup": format_lookup,
+        "quote_tail": quote_tail_lines,
+    }
     layouts.globals |= ENGLISH.layout_variables()
     return layouts
 

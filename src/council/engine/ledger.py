@@ -179,7 +179,8 @@ class Ledger:
     def _append_event(self, event: Event) -> Row:
         self._seq += 1
         event = self.redact(event)
-        entry, body = ev.make_entry(self._seq, self._now(), event)
+        entry = Entry(self._seq, self._now(), event)
+        body = ev.dump_fields(event)
         self.record.entries.append(entry if isinstance(self.store, NullStore) else _without_prompt(entry))
         self.on_event(entry)
         return ("event", (entry.seq, entry.at, event.type, body))
@@ -224,7 +225,7 @@ class Ledger:
         """Store the result of a step. It is on disk before any request that depends on it is sent."""
         self.live_texts.pop(key, None)
         self.record.results[key] = outcome
-        rows: list[Row] = [("result", (key, outcome.as_json())), ("hush", (key,))]
+        rows: list[Row] = [("result", (key, outcome.as_json())), ("discard_stream", (key,))]
         self.emit(event, *rows)
 
     # Phases: one that has ended is never asked again, nor are its absent seats.
@@ -258,7 +259,8 @@ class Ledger:
         row = self._append_event(event)
         self.record.status, self.record.report = event.status, report(self.record.entries)
         await self.store.write(
-            self.run, [row, ("hush_all", ()), ("release", (HOLD_KEY, 0)), ("close", (event.status, self.record.report))]
+            self.run,
+            [row, ("discard_streams", ()), ("release", (HOLD_KEY, 0)), ("close", (event.status, self.record.report))],
         )
 
     @property
@@ -283,9 +285,17 @@ class Ledger:
         return past.closed_attempts if past else 0
 
     async def record_attempt(
-        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None,
-        fallback_for: str = "", fallback_state: str = "", seconds: float | None = None,
-    ) -> Attempt:  # fmt: skip
+        self,
+        key: str,
+        seat: str,
+        member: str,
+        body: bytes,
+        why: str,
+        most: float | None = None,
+        fallback_for: str = "",
+        fallback_state: str = "",
+        seconds: float | None = None,
+    ) -> Attempt:
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
@@ -331,7 +341,7 @@ class Ledger:
         elif not live.is_scheduled:
             live.is_scheduled = True
             asyncio.get_running_loop().call_later(live.next_write - now, self._write_rest, key, live)
-        self.on_event(ev.make_delta(self._now(), key, seat, piece))
+        self.on_event(Entry(0, self._now(), ev.Delta(key, seat, piece)))  # a piece has no number
 
     def _write_rest(self, key: str, live: LiveText) -> None:
         live.is_scheduled = False
@@ -341,7 +351,7 @@ class Ledger:
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""
         if self.live_texts.pop(key, None):
-            self.store.post(self.run, [("hush", (key,))])
+            self.store.post(self.run, [("discard_stream", (key,))])
 
 
 def _without_prompt(entry: Entry) -> Entry:

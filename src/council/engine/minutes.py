@@ -260,9 +260,12 @@ class Minutes:
     def usage(self) -> Usage:
         used = [seat.usage for seat in self.all_seats]
         return Usage(
-            sum(one.input for one in used), sum(one.output for one in used), sum(one.cached for one in used),
-            all(one.known for one in used), sum(one.written for one in used),
-        )  # fmt: skip
+            sum(one.input for one in used),
+            sum(one.output for one in used),
+            sum(one.cached for one in used),
+            all(one.known for one in used),
+            sum(one.written for one in used),
+        )
 
     @property
     def usd(self) -> float:
@@ -411,10 +414,24 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
     phase = m.ensure_phase(event.phase, at)
     phase.said[event.seat] = statement = StatementMinutes(
-        event.key, event.phase, event.seat, event.state, event.said, event.reply,
-        event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material, event.missing,
-        _count_words(event.said), event.unread, event.unanswered,
-    )  # fmt: skip
+        event.key,
+        event.phase,
+        event.seat,
+        event.state,
+        event.said,
+        event.reply,
+        event.served_by,
+        usage,
+        event.attempts,
+        event.seconds,
+        event.cut,
+        event.dropped,
+        event.cut_material,
+        event.missing,
+        _count_words(event.said),
+        event.unread,
+        event.unanswered,
+    )
     phase.said = m.sort_by_place(phase.said)
     if event.seat not in phase.asked:  # joined of several statements, without a request of its own
         insort(phase.asked, event.seat, key=m.place_of)
@@ -466,8 +483,22 @@ def _apply_nothing(m: Minutes, event: Any, at: float) -> None:
 
 
 HANDLERS: dict[type, Callable[[Minutes, Any, float], None]] = {
-    ev.Convened: _apply_convened, ev.Resumed: _apply_resumed, ev.PhaseStarted: _apply_phase_started, ev.PhaseEnded: _apply_phase_ended,
-    ev.Asked: _apply_asked, ev.Attempted: _apply_attempted, ev.Hedged: _apply_hedged, ev.Faulted: _apply_faulted, ev.Billed: _apply_billed, ev.Delta: _apply_delta, ev.Stated: _apply_stated,
-    ev.WasAbsent: _apply_absent, ev.LookedUp: _apply_looked_up, ev.Noted: _apply_noted, ev.Labelled: _apply_labelled, ev.Voted: _apply_voted,
-    ev.Fetching: _apply_fetching, ev.Closed: _apply_closed,
-}  # fmt: skip
+    ev.Convened: _apply_convened,
+    ev.Resumed: _apply_resumed,
+    ev.PhaseStarted: _apply_phase_started,
+    ev.PhaseEnded: _apply_phase_ended,
+    ev.Asked: _apply_asked,
+    ev.Attempted: _apply_attempted,
+    ev.Hedged: _apply_hedged,
+    ev.Faulted: _apply_faulted,
+    ev.Billed: _apply_billed,
+    ev.Delta: _apply_delta,
+    ev.Stated: _apply_stated,
+    ev.WasAbsent: _apply_absent,
+    ev.LookedUp: _apply_looked_up,
+    ev.Noted: _apply_noted,
+    ev.Labelled: _apply_labelled,
+    ev.Voted: _apply_voted,
+    ev.Fetching: _apply_fetching,
+    ev.Closed: _apply_closed,
+}

@@ -75,7 +75,9 @@ def _list_changes(diff: str, added: dict[str, PacketFile]) -> Iterator[str]:
 
 def _render_section(section: FileDiff, added: PacketFile | None) -> Iterator[str]:
     yield _format_heading(section.path or "diff", _describe_section(section))
-    yield from (f"| {_join_lines(row)}" for row in section.head if _is_told(row))
+    for row in section.head:
+        if row.strip() and not row.startswith((*SILENT_ROWS, *STATES)):
+            yield f"| {_join_lines(row)}"
     if added:
         yield from _render_new_file(added)
     for hunk in section.hunks:
@@ -90,10 +92,6 @@ def _describe_section(section: FileDiff) -> str:
                 name = row[len(start) :] if start.endswith("from ") else ""
                 return f"{state} {_join_lines(name)}".strip()
     return ""
-
-
-def _is_told(row: str) -> bool:
-    return bool(row.strip()) and not row.startswith((*SILENT_ROWS, *STATES))
 
 
 def _render_hunk(hunk: Hunk) -> Iterator[str]:
@@ -133,7 +131,7 @@ def _list_files(
         yield f"## {heading}"
     for file in files:
         rows = number_file(file, changed.get(file.path, frozenset()))
-        yield "\n".join([_format_heading(file.path, _describe_file(file)), *rows])
+        yield "\n".join([_format_heading(file.path, _join_lines(file.reason)), *rows])
 
 
 def number_file(file: PacketFile, changed: frozenset[int] = frozenset()) -> Iterator[str]:
@@ -151,10 +149,6 @@ def number_file(file: PacketFile, changed: frozenset[int] = frozenset()) -> Iter
 def _measure_numbers(file: PacketFile) -> int:
     rows = file.number_lines()
     return len(str(rows[-1][0])) if rows else 1
-
-
-def _describe_file(file: PacketFile) -> str:
-    return _join_lines(file.reason)
 
 
 def _format_heading(path: str, about: str) -> str:

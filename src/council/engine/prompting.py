@@ -44,8 +44,9 @@ TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting
 
 # Variables with few values, each with the function that makes a key of them.
 CACHE_KEYS: dict[str, Callable[[Any], object]] = {
-    "seat": attrgetter(*Seat.__dataclass_fields__), **dict.fromkeys(("role", "ask", "words", "focus", "merged"), repr),
-}  # fmt: skip
+    "seat": attrgetter(*Seat.__dataclass_fields__),
+    **dict.fromkeys(("role", "ask", "words", "focus", "merged"), repr),
+}
 MAX_CACHED_TEXTS = 64  # of one template
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
@@ -134,7 +135,9 @@ class Prompts:
         variables["role"] = prompt.role(variables)
         variables["words"] = variables.get("words") or prompt.words
         if self.word_share < 1 and prompt.states_length:
-            variables |= {name: self._scale_words(variables[name]) for name in SCALED_VARIABLES if variables.get(name)}
+            for name in SCALED_VARIABLES:
+                if words := variables.get(name):  # fewer words, in steps of ten; a short answer stays as it is
+                    variables[name] = max(min(words, MIN_SCALED_WORDS), 10 * round(words * self.word_share / 10))
         variables["ask"] = prompt.ask(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
@@ -147,10 +150,6 @@ class Prompts:
         tokens = variables.get("tokens") or prompt.tokens
         shared, cleaned = self._shared_length(messages, f"{variables['question']}"), variables["quote"].cleaned
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
-
-    def _scale_words(self, words: int) -> int:
-        """Return fewer words to ask for, in steps of ten. A short answer stays as it is."""
-        return max(min(words, MIN_SCALED_WORDS), 10 * round(words * self.word_share / 10))
 
     def _shared_length(self, messages: tuple[Message, ...], question: str) -> int:
         """Return the length up to the end of the packet, or of the question if there is no packet.
@@ -341,10 +340,16 @@ def load_prompt(path: Path) -> Prompt:
         sources = [*texts, *(f"{{{{ {m} }}}}" for m in front.get("material", []))]
         needs = frozenset().union(*map(_find_required_variables, sources))
         return Prompt(
-            path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
+            path,
+            _compile(body),
+            _compile(front.get("role", "")),
+            _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
-            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}), bool(needs & LENGTH_VARIABLES),
-        )  # fmt: skip
+            front.get("words"),
+            front.get("tokens"),
+            frozenset(needs - {"quote", "request_notes", "words"}),
+            bool(needs & LENGTH_VARIABLES),
+        )
     except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
 
@@ -429,11 +434,17 @@ OVERLAYS = re.compile("(?<=[<>\u00ab\u00bb\u2039\u203a\uff1c\uff1e])[\u0300-\u03
 LOOKALIKES = {
     **dict.fromkeys("\u02c2\u1438\u2039\u2329\u276e\u2770\u27e8\u29fc\u3008\ufe64\uff1c", "<"),
     **dict.fromkeys("\u02c3\u1433\u203a\u232a\u276f\u2771\u27e9\u29fd\u3009\ufe65\uff1e", ">"),
-    **dict.fromkeys("\u226a\u27ea", "\u00ab"), **dict.fromkeys("\u226b\u27eb", "\u00bb"),
+    **dict.fromkeys("\u226a\u27ea", "\u00ab"),
+    **dict.fromkeys("\u226b\u27eb", "\u00bb"),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d", "-"),
-    **dict(zip("\u0430\u0441\u0501\u0435\u043e\u0456\u0455\u0440\u0443\u0442\u043c\u043f\u03bf\u03c5\u03b1\u03b5\u03b9\u0578\u057d\u0585\u217c\u04cf",
-                "acdeoispytmnouaeinuoll", strict=True)),
-}  # fmt: skip
+    **dict(
+        zip(
+            "\u0430\u0441\u0501\u0435\u043e\u0456\u0455\u0440\u0443\u0442\u043c\u043f\u03bf\u03c5\u03b1\u03b5\u03b9\u0578\u057d\u0585\u217c\u04cf",
+            "acdeoispytmnouaeinuoll",
+            strict=True,
+        )
+    ),
+}
 _OPEN = "(?:<<<|\u00ab[<\u00ab]|<\u00ab|\u22d8)"
 _CLOSE = "(?:>>>|\u00bb[>\u00bb]|>\u00bb|\u22d9)"
 _START = r"^(?: *\d+(?: [+ -] )?\| )?"  # the line numbers of a packet
@@ -455,8 +466,6 @@ HINTS = (
     "[sys", "[/sys", "[inst", "[/inst", "council-notes", "council_notes",
 )  # fmt: skip
 REPLACEMENTS = dict(zip("<\u00ab\u22d8[>\u00bb\u22d9]-_", "(((())))  ", strict=True))
-MIN_CACHED_CHARS = 4_000
-ESCAPED = "\udc00"  # precedes a character to escape; no text has a lone surrogate
 
 
 class FoldTable(dict[int, str]):
@@ -530,29 +539,3 @@ def list_mark_chars(text: str, found: Iterable[tuple[int, int]]) -> dict[int, st
 def fold(text: str) -> str:
     """Return the text with each character replaced by a plain one that looks like it."""
     return text.lower() if text.isascii() else text.translate(_FOLDED_CHARS)
-
-
-def dump_packet(told: Json) -> str:
-    """Return the packet as JSON. Imitated marks are written with JSON escapes, which change nothing in the content."""
-    dumped = json.dumps(_mark_escapes(told), ensure_ascii=False, indent=1)
-    return re.sub(f"{ESCAPED}(.)", lambda found: f"\\u{ord(found[1]):04x}", dumped)
-
-
-def _mark_escapes(value: Any) -> Any:
-    """Put ESCAPED before the characters of imitated marks in every string of a JSON value."""
-    if isinstance(value, dict):
-        return {name: _mark_escapes(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mark_escapes(item) for item in value]
-    if isinstance(value, str):
-        return _escape_long(value) if len(value) > MIN_CACHED_CHARS else _escape_marks(value)
-    return value
-
-
-def _escape_marks(text: str) -> str:
-    text = repair_surrogates(text)
-    places = list_mark_chars(text, find_marks(text) | find_marks(text.replace("\n", "\\")))  # one line in JSON
-    return "".join(f"{ESCAPED}{char}" if at in places else char for at, char in enumerate(text)) if places else text
-
-
-_escape_long = lru_cache(maxsize=32)(_escape_marks)  # every seat gets the same files

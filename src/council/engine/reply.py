@@ -227,7 +227,7 @@ def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str
     if own and all(one == own[0] for one in own):
         return own[0]
     kept: R | None = None if own else found.best_salvage
-    if kept is not None and not _needs_repair(kept, choices):
+    if kept is not None and not any(_is_decisive(kept, loss, choices) for loss in kept._losses):
         return kept
     raise Fault("schema", _describe_failure(reply, len(own), found.failed, found.problem), said=text)
 
@@ -499,11 +499,6 @@ def _skip_null(shape: Json) -> Json:
     return branches[0] if len(branches) == 1 else shape
 
 
-def _needs_repair(read: Reply, choices: Choices) -> bool:
-    """Return whether what a reply lost is worth a repair turn, because it is more than decoration."""
-    return any(_is_decisive(read, loss, choices) for loss in read._losses)
-
-
 def _is_decisive(read: Reply, loss: Loss, choices: Choices) -> bool:
     top = str(loss.removed[0])
     shape = _skip_null(_get_shape(type(read))["properties"][top])
@@ -640,11 +635,19 @@ def _find_unknown_values(value: Any, choices: Choices, place: str = "") -> Itera
 # Problems, worded for the model
 
 _EXPECTED = {
-    "string_type": "text", "list_type": "a list", "bool_parsing": "true or false", "bool_type": "true or false",
-    "int_parsing": "a whole number", "int_type": "a whole number", "int_from_float": "a whole number",
-    "float_parsing": "a number", "float_type": "a number", "dict_type": "an object", "model_type": "an object",
+    "string_type": "text",
+    "list_type": "a list",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "dict_type": "an object",
+    "model_type": "an object",
     "model_attributes_type": "an object",
-}  # fmt: skip
+}
 
 
 def _describe_unknown(place: str, value: Any, allowed: Collection[str]) -> str:

@@ -271,17 +271,12 @@ def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator
     elif len(answered) == 1:
         if count_asked_seats(minutes) > 1:
             yield TrustFact("one_seat", "", names, 1)
-        elif not _is_self_attacked(minutes):
+        elif all(row["kind"] != "self_attacked" for row in minutes.verdict.get("trust_facts") or []):
             yield TrustFact("one_asked", "", names, 1)
     elif _is_one_voice(minutes):
         yield TrustFact("one_voice", answered[0].served_by, names, len(names))
     elif len(vendors := list_vendors(minutes, answered)) == 1:
         yield TrustFact("one_vendor", vendors.pop(), names, len(names))
-
-
-def _is_self_attacked(minutes: Minutes) -> bool:
-    """Return whether the verdict has the fact that its only author attacked it: that says more than `one_asked`."""
-    return any(row["kind"] == "self_attacked" for row in minutes.verdict.get("trust_facts") or [])
 
 
 def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Evidence: whether a council helps, measured on data sets, recorded answers and simulated members.
+"""Evidence: whether a council helps, measured on data sets and recorded answers.
 
 A plain council imports nothing of this package.
 """

@@ -190,12 +190,12 @@ def extract_text(minutes: Minutes) -> str:
     return strip_confidence_section(text).strip()
 
 
-def choose_judges(candidates: Iterable[Candidate], members: Collection[str], count: int = DEFAULT_JUDGES) -> list[str]:
+def choose_judges(candidates: Iterable[Candidate], members: Collection[str]) -> list[str]:
     """Return the judges: candidates that sit in no arm, else all of them, of different vendors where possible."""
     known = list(candidates)
     left = [one for one in known if one.member not in members] or known
     chosen: list[Candidate] = []
-    while left and len(chosen) < count:
+    while left and len(chosen) < DEFAULT_JUDGES:
         taken = [one.vendor for one in chosen]
         best = min(left, key=lambda one: taken.count(one.vendor))
         left.remove(best)
@@ -389,7 +389,7 @@ def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def summarize(pairs: Iterable[Pair], seed: int = 0) -> Summary:
+def summarize(pairs: Iterable[Pair]) -> Summary:
     """Return the summary of one arm against the base. Questions that no judge compared count only as absent."""
     known = list(pairs)
     judged = [pair for pair in known if pair.judgements]
@@ -400,7 +400,7 @@ def summarize(pairs: Iterable[Pair], seed: int = 0) -> Summary:
         for pair in judged
     ]
     return Summary(
-        preference=bootstrap_mean(shares, seed),
+        preference=bootstrap_mean(shares),
         p_value=sign_test(sum(share > 0.5 for share in shares), sum(share < 0.5 for share in shares)),
         won=sum(one.outcome == "text" for one in judgements),
         lost=sum(one.outcome == "base" for one in judgements),
@@ -412,7 +412,7 @@ def summarize(pairs: Iterable[Pair], seed: int = 0) -> Summary:
         base_score=_mean([_mean([theirs for _, theirs in rows]) for rows in scored]),
         words=_mean([pair.words for pair in judged]),
         base_words=_mean([pair.base_words for pair in judged]),
-        equal_length=bootstrap_mean([pair.share for pair in judged if pair.is_equal_length], seed),
+        equal_length=bootstrap_mean([pair.share for pair in judged if pair.is_equal_length]),
     )
 
 

@@ -25,7 +25,6 @@ GRADERS = ("auto", "exact", "numeric", "choice", "regex", "gym", "judges", BLIND
 GYM_PREFIX = "gym:"
 DEFAULT_GYM_ITEMS = 30
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-ITEM_FIELDS = ("id", "question", "answer", "choices", "grader")
 MAX_ANSWER_CHARS = 300
 MAX_LAST_LINE_CHARS = 60
 
@@ -238,7 +237,8 @@ def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
     if chosen not in GRADERS or chosen == "gym":
         raise UsageError(f'{place}: unknown grader "{chosen}": known are {", ".join(GRADERS)}')
     if chosen == "auto":
-        chosen = "choice" if choices else "numeric" if _is_number(answer) else "exact"
+        is_number = NUMBER.fullmatch(answer.strip()) is not None
+        chosen = "choice" if choices else "numeric" if is_number else "exact"
     item = Item(_to_text(row.get("id")) or _derive_id(question, answer), question, answer, choices, chosen)
     _check_item(item, place)
     return item
@@ -277,10 +277,6 @@ def _read_choices(value: Any, place: str) -> tuple[str, ...]:
 
 def _to_text(value: Any) -> str:
     return "" if value is None or isinstance(value, bool | list | dict) else str(value).strip()
-
-
-def _is_number(text: str) -> bool:
-    return NUMBER.fullmatch(text.strip()) is not None
 
 
 def _derive_id(question: str, answer: str) -> str:

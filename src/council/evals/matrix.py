@@ -116,9 +116,12 @@ def read_csv(lines: Iterable[str], name: str = "the file") -> Matrix:
     _check_unique([row[key] for row in body], name)
     names = tuple(header[n] for n in models)
     return Matrix(
-        tuple(row[key] for row in body), names, tuple(normalize(row[truth]) for row in body),
-        tuple(tuple(normalize(row[n]) for n in models) for row in body), {model: guess_family(model) for model in names},
-    )  # fmt: skip
+        tuple(row[key] for row in body),
+        names,
+        tuple(normalize(row[truth]) for row in body),
+        tuple(tuple(normalize(row[n]) for n in models) for row in body),
+        {model: guess_family(model) for model in names},
+    )
 
 
 def _find_column(header: Sequence[str], names: Sequence[str]) -> int | None:
@@ -169,9 +172,13 @@ def read_inspect_logs(paths: Sequence[Path]) -> Matrix:
     absent: tuple[str, float | None] = ("", None)
     cells = [tuple(columns[model].get(question, absent) for model in columns) for question in questions]
     return Matrix(
-        questions, tuple(columns), tuple(truth.values()), tuple(tuple(answer for answer, _ in row) for row in cells),
-        {model: guess_family(model) for model in columns}, tuple(tuple(score for _, score in row) for row in cells),
-    )  # fmt: skip
+        questions,
+        tuple(columns),
+        tuple(truth.values()),
+        tuple(tuple(answer for answer, _ in row) for row in cells),
+        {model: guess_family(model) for model in columns},
+        tuple(tuple(score for _, score in row) for row in cells),
+    )
 
 
 def _read_sample(sample: Any) -> tuple[str, float | None]:

@@ -92,9 +92,14 @@ def _plot_reliability(figure_class: Any, arms: Sequence[Json]) -> Any:
         rows = arm["reliability"]
         intervals = [row["accuracy"] for row in rows]
         axes.errorbar(
-            [row["confidence"] for row in rows], [one["mean"] for one in intervals], yerr=_errors(intervals),
-            fmt="o-", color=colour, capsize=3, label=arm["arm"],
-        )  # fmt: skip
+            [row["confidence"] for row in rows],
+            [one["mean"] for one in intervals],
+            yerr=_errors(intervals),
+            fmt="o-",
+            color=colour,
+            capsize=3,
+            label=arm["arm"],
+        )
     axes.set_xlim(0, 1.02)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("share of the votes for the answer")
@@ -110,7 +115,15 @@ def _plot_trust(figure_class: Any, arms: Sequence[Json]) -> Any:
         levels = [level for level in LEVEL_ORDER if level in arm["trust"]]
         intervals = [arm["trust"][level] for level in levels]
         places = [LEVEL_ORDER.index(level) + 0.08 * n for level in levels]
-        axes.errorbar(places, [one["mean"] for one in intervals], yerr=_errors(intervals), fmt="o", color=colour, capsize=3, label=arm["arm"])  # fmt: skip
+        axes.errorbar(
+            places,
+            [one["mean"] for one in intervals],
+            yerr=_errors(intervals),
+            fmt="o",
+            color=colour,
+            capsize=3,
+            label=arm["arm"],
+        )
     axes.set_xticks(range(len(LEVEL_ORDER)), LEVEL_ORDER)
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("share of right answers")

@@ -13,7 +13,6 @@ from council.evals.matrix import Matrix
 from council.evals.statistics import (
     LEVEL,
     MIN_QUESTIONS,
-    Interval,
     bootstrap_mean,
     brier_score,
     compare,
@@ -72,13 +71,20 @@ class Replay:
 
     def as_json(self, seed: int = 0) -> Json:
         """Return the table: accuracy with intervals, each rule against the best single model, and calibration."""
-        accuracies = {model: bootstrap_mean([float(one) for one in self.matrix.right(model)], seed) for model in self.matrix.models}  # fmt: skip
+        accuracies = {
+            model: bootstrap_mean([float(one) for one in self.matrix.right(model)], seed)
+            for model in self.matrix.models
+        }
         correlation = error_correlation(self.errors)
         return {
             "schema": "council.replay/1",
             "questions": len(self.matrix.questions),
             "models": [
-                {"model": model, "family": self.matrix.families.get(model, model), "accuracy": accuracies[model].as_json()}
+                {
+                    "model": model,
+                    "family": self.matrix.families.get(model, model),
+                    "accuracy": accuracies[model].as_json(),
+                }
                 for model in self.matrix.models
             ],
             "error_correlation": None if correlation is None else round(correlation, 4),
@@ -88,7 +94,7 @@ class Replay:
             },
             "agreement": _agreement_json(self.matrix, seed),
             "arms": [_arm_json(arm, self._compare_with_best(arm, seed), seed) for arm in self.arms.values()],
-        }  # fmt: skip
+        }
 
     def _compare_with_best(self, arm: ReplayedArm, seed: int) -> Json | None:
         """Compare with the best model. It is chosen by these answers, so of many models chance alone makes one look good.
@@ -203,9 +209,13 @@ def _from_consensus(votes: Sequence[judge_rules.Vote], found: judge_rules.Consen
 
 
 RULES: Mapping[Arm, Rule] = {
-    "best": _best, "plurality": _plurality, "weighted": _weighted, "families": _families, "consensus": _consensus,
+    "best": _best,
+    "plurality": _plurality,
+    "weighted": _weighted,
+    "families": _families,
+    "consensus": _consensus,
     "corroborated": _corroborated,
-}  # fmt: skip
+}
 
 
 def _records_without(matrix: Matrix, at: int) -> dict[str, tuple[int, int]]:
@@ -221,17 +231,13 @@ def _arm_json(arm: ReplayedArm, against: Json | None, seed: int) -> Json:
     brier = brier_score(arm.confidences, arm.right)
     return {
         "arm": arm.name,
-        "accuracy": _accuracy(arm, seed).as_json(),
+        "accuracy": bootstrap_mean([float(one) for one in arm.right], seed).as_json(),
         "right_in_dissent": sum(arm.in_dissent),
         "ties": sum(one.is_tied for one in arm.elections),
         "against_best": against,
         "brier": None if math.isnan(brier) else round(brier, 6),
         "reliability": reliability(arm.confidences, arm.right),
     }
-
-
-def _accuracy(arm: ReplayedArm, seed: int) -> Interval:
-    return bootstrap_mean([float(one) for one in arm.right], seed)
 
 
 def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:
@@ -268,18 +274,26 @@ def format_replay(found: Replay, seed: int = 0) -> str:
     for one in report["arms"]:
         beside = one["against_best"]
         told = (
-            (f"{100 * beside['difference']['mean']:+.1f}", f"{beside['p_value']:.3f}", str(beside["wrong_to_right"]), str(beside["right_to_wrong"]))
+            (
+                f"{100 * beside['difference']['mean']:+.1f}",
+                f"{beside['p_value']:.3f}",
+                str(beside["wrong_to_right"]),
+                str(beside["right_to_wrong"]),
+            )
             if beside
             else ("",) * 4
-        )  # fmt: skip
+        )
         rows.append(
             (one["arm"], *_format_accuracy(one["accuracy"]), *told, str(one["right_in_dissent"]), f"{one['brier']:.3f}")
         )
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     lines = [
-        "  ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        "  ".join(
+            cell.rjust(width) if n else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in rows
-    ]  # fmt: skip
+    ]
     votes, correlation = report["effective_votes"], report["error_correlation"]
     measured = (
         "" if votes["measured"] is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "

@@ -16,7 +16,7 @@ from council.evals.votes import Vote, elect_by_plurality
 from council.protocols import Protocol
 from council.protocols.judges.rules import measure_agreement
 from council.protocols.options import Options
-from council.types import Round, Seat, Usage, Verdict
+from council.types import Round, Seat, Verdict
 
 MAX_SAMPLES = 200
 NAME = "vote"
@@ -48,15 +48,12 @@ async def vote(council: Council, **options: Any) -> Verdict:
         async with council.phase(f"s{len(said) + 1}"):
             round_ = await council.poll(council.members, prompt)
         said.append(round_)
-        used += sum(measure_use(chosen, one.outcome.usage) for one in round_.values())
+        for one in round_.values():
+            usage = one.outcome.usage
+            used += chosen.per_call + chosen.per_input * usage.input + chosen.per_output * usage.output
         if is_enough(chosen, len(said), used):
             break
     return decide(chosen, said)
-
-
-def measure_use(chosen: VoteOptions, usage: Usage) -> float:
-    """Return what one answer uses of the budget."""
-    return chosen.per_call + chosen.per_input * usage.input + chosen.per_output * usage.output
 
 
 def is_enough(chosen: VoteOptions, rounds: int, used: float) -> bool:
@@ -76,9 +73,10 @@ def decide(chosen: VoteOptions, said: list[Round[None]]) -> Verdict:
     text = texts[found.holders[0] if found.holders else spoken[0][0]]
     rows = [{"seat": vote.voter, "answer": vote.answer} for vote in votes]
     return Verdict(
-        text, agreement=measure_agreement([vote.answer for vote in votes if vote.answer]),
+        text,
+        agreement=measure_agreement([vote.answer for vote in votes if vote.answer]),
         details={"votes": rows, "answer": found.answer, "share": round(found.share, 6), "tied": found.is_tied},
-    )  # fmt: skip
+    )
 
 
 PROTOCOL = Protocol(

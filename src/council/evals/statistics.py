@@ -144,9 +144,12 @@ class Comparison:
 
     def as_json(self) -> Json:
         return {
-            "difference": self.difference.as_json(), "wrong_to_right": self.wrong_to_right,
-            "right_to_wrong": self.right_to_wrong, "p_value": _round(self.p_value), "decided": self.is_decided,
-        }  # fmt: skip
+            "difference": self.difference.as_json(),
+            "wrong_to_right": self.wrong_to_right,
+            "right_to_wrong": self.right_to_wrong,
+            "p_value": _round(self.p_value),
+            "decided": self.is_decided,
+        }
 
 
 def compare(before: Sequence[bool], after: Sequence[bool], seed: int = 0) -> Comparison:
@@ -193,18 +196,20 @@ def brier_score(confidences: Sequence[float], right: Sequence[bool]) -> float:
     return math.fsum((c - float(r)) ** 2 for c, r in pairs) / len(pairs) if pairs else math.nan
 
 
-def reliability(confidences: Sequence[float], right: Sequence[bool], bins: int = BINS) -> list[Json]:
+def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Json]:
     """Return for each bin of confidence its mean confidence and its accuracy with an interval. Empty bins are left out."""
     rows: dict[int, list[tuple[float, bool]]] = {}
     for confidence, is_right in zip(confidences, right, strict=True):
-        rows.setdefault(min(bins - 1, int(confidence * bins)), []).append((confidence, is_right))
+        rows.setdefault(min(BINS - 1, int(confidence * BINS)), []).append((confidence, is_right))
     return [
         {
-            "from": n / bins, "to": (n + 1) / bins, "confidence": _round(math.fsum(c for c, _ in rows[n]) / len(rows[n])),
+            "from": n / BINS,
+            "to": (n + 1) / BINS,
+            "confidence": _round(math.fsum(c for c, _ in rows[n]) / len(rows[n])),
             "accuracy": bootstrap_mean([float(r) for _, r in rows[n]]).as_json(),
         }
         for n in sorted(rows)
-    ]  # fmt: skip
+    ]
 
 
 # Effective votes

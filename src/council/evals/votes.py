@@ -1,6 +1,6 @@
 """Voting rules over short answers: plurality, with weights or without, and families first.
 
-The self-consistency arm, the replay of recorded answers and the simulations call the same functions.
+The self-consistency arm, the replay of recorded answers and the simulations of `benchmarks/` call the same functions.
 """
 
 from __future__ import annotations

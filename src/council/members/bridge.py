@@ -48,10 +48,19 @@ class BridgeMember:
     free = False
 
     def __init__(
-        self, name: str, model: Any, *, vendor: str, secret: str = "", structured: str = "json_schema",
-        first_byte: float | None = None, idle: float = 90.0, backoff: float = 0.5, close_client: CloseClient | None = None,
+        self,
+        name: str,
+        model: Any,
+        *,
+        vendor: str,
+        secret: str = "",
+        structured: str = "json_schema",
+        first_byte: float | None = None,
+        idle: float = 90.0,
+        backoff: float = 0.5,
+        close_client: CloseClient | None = None,
         find_inputs: Callable[[], Collection[str]] = tuple,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name, self.model, self.vendor, self.secret, self.close_client = name, model, vendor, secret, close_client
         self.native_schema = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
         self.first_byte, self.idle, self.backoff, self._find_inputs = first_byte, idle, backoff, find_inputs
@@ -64,9 +73,10 @@ class BridgeMember:
         in_prompt = ask.schema is not None and (ask.bare or not self.native_schema)
         request: Json = {
             "messages": append_schema(ask.messages, ask.schema) if ask.schema and in_prompt else list(ask.messages),
-            "schema": None if in_prompt else ask.schema, "schema_name": ask.schema_name or "reply",
+            "schema": None if in_prompt else ask.schema,
+            "schema_name": ask.schema_name or "reply",
             "settings": self._settings(ask),
-        }  # fmt: skip
+        }
         if ask.attachments:
             request["attachments"] = [{"media_type": one.media_type, "data": one.data} for one in ask.attachments]
         return encode_json(request)
@@ -100,8 +110,11 @@ class BridgeMember:
         now = asyncio.get_running_loop().time
         settings: Any = {**request["settings"], "max_retries": 0}
         request_stream = model_request_stream(
-            self.model, _to_pydantic_messages(request["messages"], request.get("attachments", [])), model_settings=settings, model_request_parameters=_request_parameters(request)
-        )  # fmt: skip
+            self.model,
+            _to_pydantic_messages(request["messages"], request.get("attachments", [])),
+            model_settings=settings,
+            model_request_parameters=_request_parameters(request),
+        )
         async with request_stream as stream:
             async for event in stream:
                 piece = _event_text(event)
@@ -153,7 +166,8 @@ def make_pai_member(name: str, context: MemberContext) -> BridgeMember:
     provider, _, model = name.removeprefix("pai:").partition(":")
     if not provider or not model:
         raise ConfigError(f'"{name}" names no model: write pai:PROVIDER:MODEL')
-    secret = context.env.get(_key_variable(provider), "").strip()
+    variable = f"{provider.upper().replace('-', '_')}_API_KEY"
+    secret = context.env.get(variable, "").strip()
     try:
         from pydantic_ai.models import infer_model
         from pydantic_ai.providers import infer_provider_class
@@ -180,10 +194,17 @@ def make_provider_member(
     except Exception as error:
         raise _unavailable_error(name, error) from None
     member = BridgeMember(
-        name, bridged, vendor=provider.vendor, secret=key, structured=provider.structured,
-        first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, close_client=close_client,
+        name,
+        bridged,
+        vendor=provider.vendor,
+        secret=key,
+        structured=provider.structured,
+        first_byte=provider.first_byte,
+        idle=provider.idle,
+        backoff=provider.backoff,
+        close_client=close_client,
         find_inputs=find_inputs,
-    )  # fmt: skip
+    )
     return _silence_warnings(member)
 
 
@@ -246,10 +267,6 @@ def _silence_warnings(member: BridgeMember) -> BridgeMember:
     """Suppress pydantic-ai's warnings; problems show up as faults."""
     warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")
     return member
-
-
-def _key_variable(provider: str) -> str:
-    return f"{provider.upper().replace('-', '_')}_API_KEY"
 
 
 def _to_pydantic_messages(messages: list[Json], attachments: list[Json]) -> list[Any]:

@@ -28,7 +28,6 @@ from council.members.cli_sandbox import (
     council_depth,
     find_key_variable,
     find_secrets,
-    has_login,
     open_workspace,
 )
 from council.members.wires.error_responses import (
@@ -56,8 +55,9 @@ UNKNOWN_FLAG = re.compile(
     r"(?:unknown|unrecognized|unexpected|invalid)\s(?:option|argument|flag)s?[:\s]+\W*([\w-]+)", re.I
 )
 NOT_LOGGED_IN = re.compile(
-    r"not logged in|/login|codex login|log ?in again|authenticat|unauthorized|\b401\b|auth method|oauth|invalid_grant|credentials", re.I
-)  # fmt: skip
+    r"not logged in|/login|codex login|log ?in again|authenticat|unauthorized|\b401\b|auth method|oauth|invalid_grant|credentials",
+    re.I,
+)
 QUOTA_EXCEEDED = re.compile(
     r"(usage|session|weekly|daily|spending|hit your|reached your).{0,20}limit|out of credits|(daily|your) quota", re.I
 )
@@ -162,11 +162,16 @@ class CliAgentMember:
             argv = [str(path), *self.agent.args_before, *flags, *self.agent.args_after]
             try:
                 result = await run_process(
-                    argv, env=workspace.env, folder=workspace.work, prompt=prompt.encode(errors="replace"), timeouts=self.timeouts,
-                    on_output=parser.feed, on_error_output=parser.feed_error,
+                    argv,
+                    env=workspace.env,
+                    folder=workspace.work,
+                    prompt=prompt.encode(errors="replace"),
+                    timeouts=self.timeouts,
+                    on_output=parser.feed,
+                    on_error_output=parser.feed_error,
                     is_complete=lambda: parser.read_event is not None and parser.output.done,
                     is_hopeless=lambda: parser.output.is_hopeless,
-                )  # fmt: skip
+                )
             except Fault as fault:
                 detail = f"{self.agent.name}: {fault.detail}{_format_complaint(parser.output)}"
                 raise self._redacted_fault(fault.kind, detail, fault.said) from None
@@ -237,7 +242,8 @@ class CliAgentMember:
         version = redact_line(printed.partition("\n")[0]) or "an unknown version"
         if key := find_key_variable(self.agent, self.env):
             return f"{version}, {key} is set"
-        if has_login(self.agent, self.env):
+        login_folder = self.agent.config_folder(self.env)
+        if any((login_folder / name).is_file() for name in self.agent.login_files):
             return f"{version}, logged in"
         if sys.platform == "darwin":  # the login may be in the keychain, which we do not read
             return f"{version}; login status unknown until the first call"

@@ -92,11 +92,17 @@ class ProcessOutput(asyncio.SubprocessProtocol):
 
 
 async def run_process(
-    argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, timeouts: AgentTimeouts, on_output: OnOutput,
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    folder: Path,
+    prompt: bytes,
+    timeouts: AgentTimeouts,
+    on_output: OnOutput,
     on_error_output: OnOutput = lambda data: False,
     is_complete: Callable[[], bool] = lambda: False,
     is_hopeless: Callable[[], bool] = lambda: False,
-) -> ProcessResult:  # fmt: skip
+) -> ProcessResult:
     """Run a program with the prompt on standard input. Raise Fault if it cannot start, stalls or prints too much."""
     call_id = secrets.token_hex(8)
     output = ProcessOutput(on_output, on_error_output)
@@ -133,8 +139,15 @@ def watchdog(group: int, workspace: Path) -> Iterator[None]:
     """Kill the group and delete the workspace if this process dies: the watchdog's pipe then closes."""
     argv = ["/bin/sh", "-c", WATCHDOG_SCRIPT, "watchdog", str(group), str(workspace)]
     try:
-        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   cwd="/", env={"PATH": os.defpath}, start_new_session=True)  # fmt: skip
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={"PATH": os.defpath},
+            start_new_session=True,
+        )
     except OSError:  # no /bin/sh on this system, so no watchdog
         yield
         return

@@ -46,9 +46,18 @@ class Cloud:
 
 
 AWS = (
-    "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
-    "AWS_BEARER_TOKEN_BEDROCK", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE",
-)  # fmt: skip
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+)
 GCLOUD = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_QUOTA_PROJECT")
 
 
@@ -82,9 +91,16 @@ CLAUDE = Agent(
     "claude",
     key_variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     variables=(
-        "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL",
-        "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_SMALL_FAST_MODEL",
-        "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "ANTHROPIC_MODEL",
+        "ANTHROPIC_DEFAULT_OPUS_MODEL",
+        "ANTHROPIC_DEFAULT_SONNET_MODEL",
+        "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+        "ANTHROPIC_SMALL_FAST_MODEL",
+        "CLAUDE_CODE_CLIENT_CERT",
+        "CLAUDE_CODE_CLIENT_KEY",
+        "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
     ),
     folder=".claude",
     folder_variable="CLAUDE_CONFIG_DIR",
@@ -110,12 +126,23 @@ CLAUDE = Agent(
         Cloud("CLAUDE_CODE_USE_BEDROCK", (*AWS, "ANTHROPIC_BEDROCK_BASE_URL", "CLAUDE_CODE_SKIP_BEDROCK_AUTH"), ".aws"),
         Cloud(
             "CLAUDE_CODE_USE_VERTEX",
-            (*GCLOUD, "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "ANTHROPIC_VERTEX_BASE_URL", "CLAUDE_CODE_SKIP_VERTEX_AUTH"),
+            (
+                *GCLOUD,
+                "CLOUD_ML_REGION",
+                "ANTHROPIC_VERTEX_PROJECT_ID",
+                "ANTHROPIC_VERTEX_BASE_URL",
+                "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+            ),
             ".config/gcloud",
         ),
         Cloud(
             "CLAUDE_CODE_USE_FOUNDRY",
-            ("ANTHROPIC_FOUNDRY_RESOURCE", "ANTHROPIC_FOUNDRY_BASE_URL", "ANTHROPIC_FOUNDRY_API_KEY", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH"),
+            (
+                "ANTHROPIC_FOUNDRY_RESOURCE",
+                "ANTHROPIC_FOUNDRY_BASE_URL",
+                "ANTHROPIC_FOUNDRY_API_KEY",
+                "CLAUDE_CODE_SKIP_FOUNDRY_AUTH",
+            ),
             ".azure",
         ),
     ),
@@ -125,7 +152,7 @@ CLAUDE = Agent(
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_RETRIES": "0",
     },
-)  # fmt: skip
+)
 
 
 # Codex repeats a failed request nine times, and Council retries by its fault table.
@@ -261,23 +288,23 @@ GEMINI = Agent(
     "gemini",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     variables=(
-        "GOOGLE_GEMINI_BASE_URL", "GOOGLE_GENAI_API_VERSION", "GEMINI_API_KEY_AUTH_MECHANISM", "GEMINI_CLI_CUSTOM_HEADERS",
-        "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
+        "GOOGLE_GEMINI_BASE_URL",
+        "GOOGLE_GENAI_API_VERSION",
+        "GEMINI_API_KEY_AUTH_MECHANISM",
+        "GEMINI_CLI_CUSTOM_HEADERS",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_CLOUD_LOCATION",
     ),
     folder=".gemini",
     folder_variable="",
     login_files=("oauth_creds.json", "google_accounts.json", "gemini-credentials.json"),
     output_flags=(("--output-format", "stream-json"), ("--output-format", "json")),
-    flags=(
-        ("--approval-mode", "default"),
-        ("--skip-trust",),
-        ("--model", "{model}"),
-    ),
+    flags=(("--approval-mode", "default"), ("--skip-trust",), ("--model", "{model}")),
     login_hint="set GEMINI_API_KEY, or log in with `gemini` (company accounts only)",
     clouds=(Cloud("GOOGLE_GENAI_USE_VERTEXAI", (*GCLOUD, "GOOGLE_VERTEX_BASE_URL"), ".config/gcloud"),),
     extra_env={"GEMINI_CLI_NO_RELAUNCH": "true"},  # else it starts a second process, only for more memory
     configure=_write_gemini_settings,
-)  # fmt: skip
+)
 AGENTS = {agent.name: agent for agent in (CLAUDE, CODEX, GEMINI)}
 
 
@@ -403,11 +430,6 @@ def council_depth(env: Mapping[str, str]) -> int:
     """Return how many councils this one is nested in."""
     value = env.get(DEPTH_VARIABLE, "").strip()
     return int(value) if value.isdigit() else 1 if value else 0
-
-
-def has_login(agent: Agent, env: Mapping[str, str]) -> bool:
-    """Return whether a login file exists. The system keyring is not checked."""
-    return any((agent.config_folder(env) / name).is_file() for name in agent.login_files)
 
 
 def find_key_variable(agent: Agent, env: Mapping[str, str]) -> str:

@@ -56,8 +56,20 @@ class LocalMember(OpenAIMember):
         self.cache, self.threads = cache, _thread_count(env)
         self._server: LocalServer | None = None
         self._prefix: PrefixSharing | None = None
-        super().__init__(name, base_url=PLACEHOLDER_URL, model=self.model_ref, api_key=None, vendor="local", small=small, free=True,
-                         efforts=(), first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
+        super().__init__(
+            name,
+            base_url=PLACEHOLDER_URL,
+            model=self.model_ref,
+            api_key=None,
+            vendor="local",
+            small=small,
+            free=True,
+            efforts=(),
+            first_byte=600.0,
+            idle=120.0,
+            max_connections=self.seats,
+            backoff=0.1,
+        )
 
     def body(self, ask: Ask) -> Json:
         """Return the request; with a seed, the same request gets the same answer, and another sample of it another one."""
@@ -156,11 +168,21 @@ class LocalServer:
         self.requests = 0  # of all members, waiting or running
         self.prompts: deque[str] = deque(maxlen=member.seats)  # the last ones: what the slots hold
         # A new session, so Ctrl-C reaches only the council, which then stops the server.
-        self.process = subprocess.Popen([sys.executable, "-P", str(SERVER_SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, start_new_session=True,
-                                        env={"GOMP_SPINCOUNT": SPIN_TURNS, **os.environ})  # fmt: skip
-        config = {"path": str(file), "key": self.key, "threads": member.threads, "seats": member.seats,
-                  "context": member.context}  # fmt: skip
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", str(SERVER_SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={"GOMP_SPINCOUNT": SPIN_TURNS, **os.environ},
+        )
+        config = {
+            "path": str(file),
+            "key": self.key,
+            "threads": member.threads,
+            "seats": member.seats,
+            "context": member.context,
+        }
         self.state_file = ""  # name of the file for the state of a slot; empty if there is none
         self.address = self._wait_for_address(config, stop)
 

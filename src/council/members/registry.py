@@ -108,11 +108,21 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
     if provider.prompt_cache:  # wires of packages need not know it
         options["prompt_cache"] = True
     member: Member = WIRES.load(provider.wire)(
-        name, base_url=provider.base_url, model=model_id(name), api_key=key, vendor=provider.vendor,
-        structured=provider.structured, connect=provider.connect, token_field=provider.token_field,
-        first_byte=provider.first_byte, idle=provider.idle,
-        max_connections=provider.max_connections, backoff=provider.backoff, find_inputs=partial(list_inputs, name, context.settings), **options,
-    )  # fmt: skip
+        name,
+        base_url=provider.base_url,
+        model=model_id(name),
+        api_key=key,
+        vendor=provider.vendor,
+        structured=provider.structured,
+        connect=provider.connect,
+        token_field=provider.token_field,
+        first_byte=provider.first_byte,
+        idle=provider.idle,
+        max_connections=provider.max_connections,
+        backoff=provider.backoff,
+        find_inputs=partial(list_inputs, name, context.settings),
+        **options,
+    )
     if endpoint := getattr(member, "endpoint", None):  # wires of packages may have none
         endpoint.key_name = provider.api_key_env
     return member

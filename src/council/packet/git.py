@@ -124,14 +124,14 @@ class Repo:
             return []
         return listed.decode("ascii", "replace").split()
 
-    def list_messages(self, *revisions: str, limit: int = MAX_COMMITS) -> list[str]:
+    def list_messages(self, *revisions: str) -> list[str]:
         """Return the id, the subject and the body of each commit that changed the folder, newest first."""
         args = (
             "--no-decorate",
             "--no-notes",
             "-z",
             "--format=%h %s%n%b",
-            f"--max-count={limit}",
+            f"--max-count={MAX_COMMITS}",
             *revisions,
             "--",
             ".",

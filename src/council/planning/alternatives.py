@@ -21,17 +21,17 @@ async def find_alternatives(intent: Intent, plan: Plan, make: MakePlan, where: P
     can_be_cheap = not where.settings.cheap and not where.settings.named_members
     fast = replace(where, settings=replace(where.settings, cheap=True))
     same = await _try_councils([(intent, fast)], make) if can_be_cheap else []
-    names = [name for name in protocols.SHIPPED_PROTOCOLS if _can_replace(name, plan)]
+    names = [
+        name
+        for name in protocols.SHIPPED_PROTOCOLS
+        if name != plan.protocol.name and plan.question.task in protocols.get_protocol(name).tasks
+    ]
     others = [(replace(intent, protocol=name, options={}), where) for name in names]
     found = await _try_councils(others, make)
     if not found and can_be_cheap:
         found = await _try_councils([(other, fast) for other, _ in others], make)
     ordered = sorted(found, key=lambda one: -one.usd)
     return tuple([*(replace(one, protocol=None) for one in same), *ordered][:MAX_ALTERNATIVES])
-
-
-def _can_replace(name: str, plan: Plan) -> bool:
-    return name != plan.protocol.name and plan.question.task in protocols.get_protocol(name).tasks
 
 
 async def _try_councils(councils: Sequence[tuple[Intent, PanelContext]], make: MakePlan) -> list[Alternative]:

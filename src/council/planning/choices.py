@@ -133,7 +133,8 @@ def _find_in_sentence(sentences: Sequence[Sentence], place: int) -> str:
         masked = sentence.mask(grammar.words["exceptions"]).text if re.search(grammar.or_word, sentence.text) else ""
         if not (parted := re.search(grammar.or_word, masked)):
             continue
-        context = Context(masked, following, parted.span(), _starts_question(sentences[place].text), place == 0)
+        starts_question = bool(_compile_question_starts().match(sentences[place].text))
+        context = Context(masked, following, parted.span(), starts_question, place == 0)
         for find_form in FORMS:
             if (start := find_form(context, grammar)) is not None:
                 return sentence.written[start:]
@@ -265,10 +266,6 @@ def _is_inclusive(clause: str, grammar: Grammar) -> bool:
     if re.search(r",\s*\S+$", clause):
         return False
     return bool(grammar.find("inclusive_before", clause) or grammar.find("conditions", clause))
-
-
-def _starts_question(text: str) -> bool:
-    return bool(_compile_question_starts().match(text))
 
 
 @cache

@@ -89,11 +89,23 @@ def build_call(
     schema_json = json.dumps(ask.schema) if ask.schema else ""
     schema = estimate_tokens(schema_json)
     return RehearsedCall(
-        ask.key, step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question),
-        frozenset([*(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys), *([LOOKED] if LOOKED_FENCE in prompt else []), *(own[-turns:] if turns else [])]),
-        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout, estimate_tokens(shared_prefix(ask)) if ask.shared else 0,
-        hashlib.sha256(schema_json.encode()).hexdigest() if schema_json else "", list_prefixes(ask, question),
-    )  # fmt: skip
+        ask.key,
+        step.chain,
+        estimate_tokens(prompt) + schema - estimate_tokens(question),
+        frozenset(
+            [
+                *(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys),
+                *([LOOKED] if LOOKED_FENCE in prompt else []),
+                *(own[-turns:] if turns else []),
+            ]
+        ),
+        ask.words or DEFAULT_ANSWER_WORDS,
+        replace(ask, messages=(), schema=None),
+        step.timeout,
+        estimate_tokens(shared_prefix(ask)) if ask.shared else 0,
+        hashlib.sha256(schema_json.encode()).hexdigest() if schema_json else "",
+        list_prefixes(ask, question),
+    )
 
 
 def with_effort(call: RehearsedCall, effort: str | None) -> RehearsedCall:
@@ -165,9 +177,12 @@ def strip_seat_names(phase: str, seats: set[str]) -> str:
 
 
 def _usual_costs(
-    calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], share: float,
+    calls: Sequence[RehearsedCall],
+    question_tokens: int,
+    prices: Mapping[str, Price],
+    share: float,
     forecast: Callable[[Sequence[CachedCall]], Sequence[CacheUse]],
-) -> list[Decimal]:  # fmt: skip
+) -> list[Decimal]:
     """Return the cost of each call if the requested member answers at once, with this share of the requested length."""
     answer_tokens = {call.key: _answer_tokens(call, share) for call in calls} | {LOOKED: LOOKED_TOKENS}
     uses = forecast([call.as_cached() for call in calls])
@@ -183,11 +198,11 @@ def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], quest
     return Usage(_input_tokens(call, answer_tokens, question_tokens), _answer_tokens(call, share) + thoughts)
 
 
-def estimate_path_tokens(calls: Sequence[RehearsedCall], question: str, share: float = 1.0) -> Usage:
+def estimate_path_tokens(calls: Sequence[RehearsedCall], question: str) -> Usage:
     """Return the input and output tokens of a path if the requested members answer at once, as the expected cost counts them."""
     question_tokens = estimate_tokens(question)
-    answer_tokens = {call.key: _answer_tokens(call, share) for call in calls} | {LOOKED: LOOKED_TOKENS}
-    used = [_estimate_usage(call, answer_tokens, question_tokens, share) for call in calls]
+    answer_tokens = {call.key: _answer_tokens(call, 1.0) for call in calls} | {LOOKED: LOOKED_TOKENS}
+    used = [_estimate_usage(call, answer_tokens, question_tokens, 1.0) for call in calls]
     return Usage(sum(one.input for one in used), sum(one.output for one in used))
 
 

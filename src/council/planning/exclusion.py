@@ -153,14 +153,11 @@ def exclude_from_roster(roster: Roster, settings: Settings) -> Roster:
                 f"name another member for it with {option('seats')}",
                 field=FIELD,
             )
-        return replace(seat, fallbacks=_keep_allowed(seat.fallbacks, excluded, settings))
+        allowed = tuple(member for member in seat.fallbacks if vendor_of(member, settings) not in excluded)
+        return replace(seat, fallbacks=allowed)
 
     return Roster(
         tuple(map(prune, roster.seats)),
         prune(roster.chair) if roster.chair else None,
         tuple(map(prune, roster.helpers)),
     )
-
-
-def _keep_allowed(members: Iterable[str], excluded: Collection[str], settings: Settings) -> tuple[str, ...]:
-    return tuple(member for member in members if vendor_of(member, settings) not in excluded)

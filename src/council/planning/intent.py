@@ -224,15 +224,16 @@ def prefer_protocol(intent: Intent, protocol: str, source: str) -> Intent:
 def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice, flags: Mapping[str, Any]) -> None:
     for name, owned_by in owners.items():
         if explicit.protocol not in owned_by:
+            chooser = option("protocol") if explicit.by is ChosenBy.FLAG else explicit.why
             raise UsageError(
-                f"{_name_given(name, flags)} belongs to {owned_by[0]}, but {_name_choice(explicit)} chose {explicit.protocol}: drop one of the two",
+                f"{_name_given(name, flags)} belongs to {owned_by[0]}, but {chooser} chose {explicit.protocol}: drop one of the two",
                 field=f"options.{name}",
             )
 
 
 def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
     """Return the protocols that own a flag. Options of a registered protocol are checked by its model."""
-    table = _load_flag_owners()
+    table = {row["name"]: tuple(row["owners"]) for row in flag_table().rows}
     if explicit and is_registered(explicit.protocol):
         return (explicit.protocol,)
     if name in table:
@@ -448,27 +449,16 @@ def _path_exists(path: str, names: FolderNames) -> bool:
 # Data files and message parts.
 
 
-def _load_flag_owners() -> dict[str, tuple[str, ...]]:
-    return {row["name"]: tuple(row["owners"]) for row in flag_table().rows}
-
-
-def _format_flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def _format_given(name: str, flags: Mapping[str, Any]) -> str:
     """Return the flag as it was given: `--no-NAME` turns an option off."""
-    return _format_flag(f"no_{name}" if flags[name] is False else name)
+    full_name = f"no_{name}" if flags[name] is False else name
+    return "--" + full_name.replace("_", "-")
 
 
 def _name_given(name: str, flags: Mapping[str, Any]) -> str:
     """Name a given option in the words of each interface."""
     cli = _format_given(name, flags)
     return wording(python=f"{name}={flags[name]!r}" if isinstance(flags[name], bool) else name, cli=cli, http=name)
-
-
-def _name_choice(choice: Choice) -> str:
-    return option("protocol") if choice.by is ChosenBy.FLAG else choice.why
 
 
 def _suggest_option(name: str, known: Iterable[str]) -> str:

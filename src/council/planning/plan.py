@@ -124,51 +124,90 @@ class Plan:
     def as_json(self) -> Json:
         """Return the object `council.plan/1`."""
         return {
-            "schema": "council.plan/1", "task": self.question.task, "protocol": self.protocol.name, "why": self.why,
-            "question": self.question.text, "target": self.question.target, "options": self.options,
+            "schema": "council.plan/1",
+            "task": self.question.task,
+            "protocol": self.protocol.name,
+            "why": self.why,
+            "question": self.question.text,
+            "target": self.question.target,
+            "options": self.options,
             "seats": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.seats],
             "chair": seat_json(self.roster.chair, self.timeouts.__getitem__) if self.roster.chair else None,
-            "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
-            "packet": self.packet.as_json(), "cost": self.cost, "warnings": list(dict.fromkeys([*self.notices, *self.warnings, *self.hints, *self.remarks])), "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
-            **({"hints": list(self.hints)} if self.hints else {}), **({"remarks": list(self.remarks)} if self.remarks else {}),
-            **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
-            **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
-            **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
-            **({"look": self.look} if self.look else {}), **({"check": True} if self.check else {}), **({"prices": dict(self.prices)} if self.prices else {}),
+            "phases": list(self.phases),
+            "calls": {"min": self.calls[0], "max": self.calls[1]},
+            "agents": self.agents,
+            "packet": self.packet.as_json(),
+            "cost": self.cost,
+            "warnings": list(dict.fromkeys([*self.notices, *self.warnings, *self.hints, *self.remarks])),
+            "notices": list(self.notices),
+            "cap": self.cap,
+            "unpriced": list(self.unpriced),
+            **({"hints": list(self.hints)} if self.hints else {}),
+            **({"remarks": list(self.remarks)} if self.remarks else {}),
+            **({"effort": self.effort} if self.effort else {}),
+            **({"cheap": True} if self.cheap else {}),
+            **({"continues": self.continues} if self.continues else {}),
+            **({"conversation": self.conversation} if self.conversation else {}),
+            **({"trusted": list(self.trusted)} if self.trusted else {}),
+            **({"lines": list(self.lines)} if self.lines else {}),
+            **({"hedge": True} if self.hedge else {}),
+            **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
+            **({"look": self.look} if self.look else {}),
+            **({"check": True} if self.check else {}),
+            **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
             **({"limits": self.spending.limits.as_json()} if self.spending.limits != FULL_OUTPUT else {}),
             **({"exclude_family": list(self.excluded_vendors)} if self.excluded_vendors else {}),
-            **({"helpers": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.helpers]} if self.roster.helpers else {}),
-        }  # fmt: skip
+            **(
+                {"helpers": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.helpers]}
+                if self.roster.helpers
+                else {}
+            ),
+        }
 
     def setup(self) -> Json:
         """Return the setup that another process needs to resume the run."""
         chair, helpers = self.roster.chair, self.roster.helpers
         roster = {
-            "seats": tuple(map(dump_fields, self.roster.seats)), "chair": dump_fields(chair) if chair else None,
+            "seats": tuple(map(dump_fields, self.roster.seats)),
+            "chair": dump_fields(chair) if chair else None,
             "helpers": tuple(map(dump_fields, helpers)),
-        }  # fmt: skip
+        }
         lists = {
             name: tuple(map(dump_fields, getattr(self.packet, name))) for name in ("files", "skipped", "attachments")
         }
         return {
-            "protocol": self.protocol.name, "question": dump_fields(self.question), "options": self.options,
-            "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
-            "given": self.given, "shared_vendors": list(self.shared_vendors), **({"spending": self.spending.as_json()} if self.spending.phases else {}), **({"batch": self.batch} if self.batch else {}),
+            "protocol": self.protocol.name,
+            "question": dump_fields(self.question),
+            "options": self.options,
+            "roster": roster,
+            "verbose": self.verbose,
+            "packet": dump_fields(self.packet) | lists,
+            "effort": self.effort,
+            "given": self.given,
+            "shared_vendors": list(self.shared_vendors),
+            **({"spending": self.spending.as_json()} if self.spending.phases else {}),
+            **({"batch": self.batch} if self.batch else {}),
             **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
             **({"check": True} if self.check else {}),
             **({"cache_points": self.cache_points} if self.cache_points else {}),
-        }  # fmt: skip
+        }
 
 
 def seat_json(seat: Seat, timeout: Callable[[str], float]) -> Json:
     """Return the seat. `total_timeout` adds the seconds of its fallbacks, because each has its own time."""
     seconds = [float(timeout(name)) for name in (seat.member, *seat.fallbacks)]
     return {
-        "name": seat.name, "role": seat.role or None, "perspective": seat.perspective or None, "model": seat.member,
-        "vendor": seat.vendor, "fallbacks": list(seat.fallbacks), "timeout": seconds[0], "total_timeout": sum(seconds),
+        "name": seat.name,
+        "role": seat.role or None,
+        "perspective": seat.perspective or None,
+        "model": seat.member,
+        "vendor": seat.vendor,
+        "fallbacks": list(seat.fallbacks),
+        "timeout": seconds[0],
+        "total_timeout": sum(seconds),
         **({"fallback_vendors": dict(seat.fallback_vendors)} if seat.fallback_vendors else {}),
-    }  # fmt: skip
+    }
 
 
 def question_from(setup: Json) -> Question:
@@ -222,9 +261,16 @@ class Material:
 
 
 def read_request(
-    words: Sequence[str], flags: Mapping[str, Any], material: Material, *, protocol: str | None, verbose: bool, folder: Path,
-    known: Collection[str], can_search: Callable[[], bool],
-) -> tuple[Intent, Material]:  # fmt: skip
+    words: Sequence[str],
+    flags: Mapping[str, Any],
+    material: Material,
+    *,
+    protocol: str | None,
+    verbose: bool,
+    folder: Path,
+    known: Collection[str],
+    can_search: Callable[[], bool],
+) -> tuple[Intent, Material]:
     """Return the intent of words, flags and piped text, and the material with what was inferred."""
     if material.stdin is not None:
         piped = decode_stdin(material.stdin)
@@ -235,10 +281,19 @@ def read_request(
     if material.names_files and all(word in TASK_VERBS for word in words):
         words, material = _infer_changes(words, material, folder)
     intent = parse_intent(
-        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments),
-        names_files=material.names_files, can_search=can_search,
-    )  # fmt: skip
-    if _is_verb_only(words, intent) and replace(material, look=False) == Material():
+        words,
+        flags,
+        protocol=protocol,
+        verbose=verbose,
+        folder=folder,
+        known=known,
+        piped=material.stdin is not None or bool(material.attachments),
+        names_files=material.names_files,
+        can_search=can_search,
+    )
+    is_one_word = len(" ".join(words).split()) == 1
+    is_verb_only = is_one_word and intent.target is None and intent.chosen_by == ChosenBy.VERB  # `council review`
+    if is_verb_only and replace(material, look=False) == Material():
         _, material = _infer_changes([intent.task], material, folder)
         intent = replace(intent, question=material.selection.target if material.selection else intent.question)
     if material.selection:
@@ -281,16 +336,17 @@ FAST_FOR_CAP = (
 CHEAP_IN_USE = ("--cheap: seats that no other flag sets use fast models",)
 
 
-def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
-    """Return whether the words are a single verb without a target: `council review`."""
-    return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
-
-
 async def make_plan(
-    intent: Intent, where: PanelContext, member: Callable[[str], Member], material: Material | None = None,
-    *, price: PriceLookup = lambda name: None, window: Callable[[str], int | None] = lambda name: None, on_seated: Callable[[Iterable[str]], None] | None = None,
+    intent: Intent,
+    where: PanelContext,
+    member: Callable[[str], Member],
+    material: Material | None = None,
+    *,
+    price: PriceLookup = lambda name: None,
+    window: Callable[[str], int | None] = lambda name: None,
+    on_seated: Callable[[Iterable[str]], None] | None = None,
     cap: Cap | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """Make the plan of an intent, within a cap. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
     protocol = protocols.get_protocol(intent.protocol)
     whole, where = where.settings, replace(where, settings=exclude_vendors(where.settings, where.env))
@@ -320,8 +376,17 @@ async def make_plan(
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
     rehearse_here = partial(
-        rehearse_paths, protocol, roster, question, dict(options), packet, where.settings, member, look=bool(look), check=check
-    )  # fmt: skip
+        rehearse_paths,
+        protocol,
+        roster,
+        question,
+        dict(options),
+        packet,
+        where.settings,
+        member,
+        look=bool(look),
+        check=check,
+    )
     phases, calls, shorter, longer, longest = await rehearse_here()
     model = CostModel(roster, estimate_tokens(question.text), price, member)
     spending, shortfall, fitted = NO_SPENDING_PLAN, None, ""
@@ -335,19 +400,37 @@ async def make_plan(
             phases, calls, shorter, longer, longest = await rehearse_here(spending.limits.words)
             fitted = describe_fit(model, spending, longest, full_calls, cap)
     points = find_cache_points(
-        [call.as_cached() for call in longer], estimate_tokens(question.text), find_rules(member),
+        [call.as_cached() for call in longer],
+        estimate_tokens(question.text),
+        find_rules(member),
         warm_start=where.settings.warm_start,
-    )  # fmt: skip
+    )
     cost = estimate_cost(
         shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge, cache_points=points
     )
     if cost and cap is not None and shortfall is None:
         cost["worst"] = min(cost["worst"], cap.left)
     return Plan(
-        protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
-        panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
-        cost=cost, cap=where.settings.budget.get("max_cost"), spending=spending, shortfall=shortfall, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
-        unpriced=tuple(name for name in roster.member_names if price(name) is None), prices=prices,
+        protocol,
+        intent.why,
+        question,
+        options.model_dump(mode="json"),
+        roster,
+        _add_timeouts(phases, longer, where.settings),
+        calls,
+        panel.agents or len(roster.seats),
+        intent.verbose,
+        packet,
+        refusal=panel.refusal,
+        effort=where.settings.effort,
+        given=dict(intent.options),
+        cost=cost,
+        cap=where.settings.budget.get("max_cost"),
+        spending=spending,
+        shortfall=shortfall,
+        cheap=where.settings.cheap and len(where.settings.named_members) != 1,
+        unpriced=tuple(name for name in roster.member_names if price(name) is None),
+        prices=prices,
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(
             *([word_for(panel.refusal, "cli")] if panel.refusal else []),
@@ -369,10 +452,19 @@ async def make_plan(
             *seating.remarks,
             *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
         ),
-        shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, points) if where.settings.warm_start else (), cache_points=points, attachments=attached,
-        look=look, redact_lookups=material.redact, check=check, excluded_vendors=where.settings.excluded_vendors,
-    )  # fmt: skip
+        shared_vendors=seating.shared_vendors,
+        lines=seating.lines,
+        timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
+        inferred=intent.inferred,
+        hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats),
+        warm_starts=find_warm_starts(phases, longer, points) if where.settings.warm_start else (),
+        cache_points=points,
+        attachments=attached,
+        look=look,
+        redact_lookups=material.redact,
+        check=check,
+        excluded_vendors=where.settings.excluded_vendors,
+    )
 
 
 def has_chosen_members(settings: Settings) -> bool:
@@ -398,14 +490,30 @@ async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..
 
 
 async def rehearse_paths(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, settings: Settings,
-    member: Callable[[str], Member], word_share: float = 1.0, *, look: bool, check: bool,
-) -> tuple[tuple[Json, ...], tuple[int, int], list[RehearsedCall], list[RehearsedCall], list[RehearsedCall]]:  # fmt: skip
+    protocol: Protocol,
+    roster: Roster,
+    question: Question,
+    options: Json,
+    packet: Packet,
+    settings: Settings,
+    member: Callable[[str], Member],
+    word_share: float = 1.0,
+    *,
+    look: bool,
+    check: bool,
+) -> tuple[tuple[Json, ...], tuple[int, int], list[RehearsedCall], list[RehearsedCall], list[RehearsedCall]]:
     """Return the phases, the number of calls, and the calls of the shorter, the longer and the longest path."""
     phases, calls, *ways = await rehearse_both_ways(
-        protocol, roster, question, options, packet, settings.phase_timeouts(), look=look, check=check,
+        protocol,
+        roster,
+        question,
+        options,
+        packet,
+        settings.phase_timeouts(),
+        look=look,
+        check=check,
         word_share=word_share,
-    )  # fmt: skip
+    )
     paths = [[with_effort(call, settings.effort) for call in way] for way in ways]
     if packet.attachments:
         paths = [[with_attachments(call, member) for call in path] for path in paths]
@@ -572,10 +680,26 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
     build_it = partial(
-        build, material.selection or material.targets or question.target or question.text if material.names_files else Selection(), folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
-        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
-        left_out=material.left_out, attachments=material.attachments, tokens=tokens,
-    )  # fmt: skip
+        build,
+        material.selection or material.targets or question.target or question.text
+        if material.names_files
+        else Selection(),
+        folder,
+        task=question.task,
+        spec=material.spec,
+        decisions=material.decisions,
+        base=material.base,
+        stdin=material.stdin,
+        match=material.match,
+        redact=material.redact,
+        skip_secrets=material.skip_secrets,
+        fit=fit,
+        full_text=question.text,
+        earlier=material.earlier,
+        left_out=material.left_out,
+        attachments=material.attachments,
+        tokens=tokens,
+    )
     is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
     is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)
     return build_it() if is_bare and is_short else await asyncio.to_thread(build_it)
@@ -597,9 +721,15 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
             field="models",
         )
     seating = seat_council(
-        names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
-        chair=panel.chair_setting, chair_apart=protocol.chair_apart,
-    )  # fmt: skip
+        names,
+        where.settings,
+        where.env,
+        spread=protocol.spread,
+        members=panel.members,
+        shared_member=panel.default_member,
+        chair=panel.chair_setting,
+        chair_apart=protocol.chair_apart,
+    )
     taken = tuple(_assign_place(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
     chair = _assign_place(panel.chair, seating.chair) if panel.chair else None
     return Roster(taken, chair, panel.helpers), seating

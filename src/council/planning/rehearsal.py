@@ -46,9 +46,16 @@ def template_context(
 
 
 async def rehearse_both_ways(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False, word_share: float = 1.0,
-) -> Rehearsal:  # fmt: skip
+    protocol: Protocol,
+    roster: Roster,
+    question: Question,
+    options: Json,
+    packet: Packet,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS,
+    look: bool = False,
+    check: bool = False,
+    word_share: float = 1.0,
+) -> Rehearsal:
     """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
     key = (
         (*_cache_key(protocol, roster, question, options, packet, timeouts), check, word_share)
@@ -129,11 +136,21 @@ class StepLimit:
 
 
 async def rehearse(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
-    calls: list[RehearsedCall] | None = None, answer: CarryOut | None = None,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False, longest: bool = False,
+    protocol: Protocol,
+    roster: Roster,
+    question: Question,
+    options: Json,
+    packet: Packet = EMPTY_PACKET,
+    *,
+    agree: bool,
+    calls: list[RehearsedCall] | None = None,
+    answer: CarryOut | None = None,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS,
+    look: bool = False,
+    check: bool = False,
+    longest: bool = False,
     word_share: float = 1.0,
-) -> list[Entry]:  # fmt: skip
+) -> list[Entry]:
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
     Append each call to `calls`. `answer` replaces the fake answers. `longest`: replies lead to every optional step.
@@ -149,10 +166,16 @@ async def rehearse(
         return await answer_step(step)
 
     council = (looking_council() if look else Council)(
-        roster, question, ledger=Ledger(NullStore(), record, limit.on_event), prompts=prompts,
-        carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
-        timeouts=timeouts, keeps_conversations=protocol.keeps_conversations,
-    )  # fmt: skip
+        roster,
+        question,
+        ledger=Ledger(NullStore(), record, limit.on_event),
+        prompts=prompts,
+        carry_out=carry_out,
+        context=template_context(question, roster, packet),
+        effects={"look": _fake_lookup, "search": _fake_search},
+        timeouts=timeouts,
+        keeps_conversations=protocol.keeps_conversations,
+    )
     try:
         async with asyncio.timeout(MAX_REHEARSAL_S):
             verdict = await run_flow(protocol, council, options, check=check)

@@ -37,7 +37,7 @@ __all__ = [
     "shared_vendor_notices",
     "tier_member",
     "vendor_of",
-]  # fmt: skip
+]
 
 LOCAL_ONLY_NOTICE = f"All seats use the embedded model {LOCAL_CANDIDATE.member}, which is a demonstration and too small for good answers."
 ADD_MODELS_ADVICE = (
@@ -101,10 +101,10 @@ def seat_council(
     `chair_apart`: the chair uses a member without a seat if there is a choice.
     """
     table = _Assigner(settings, env, _list_candidates(settings, env))
-    wishes = [table.build_request(name, index, spread, members) for index, name in enumerate(names)]
-    seated = table.assign_spread(wishes) if spread else table.assign_shared(wishes, shared_member)
+    requests = [table.build_request(name, index, spread, members) for index, name in enumerate(names)]
+    seated = table.assign_spread(requests) if spread else table.assign_shared(requests, shared_member)
     head = table.assign_chair(chair, shared_member, spread, seated, apart=chair_apart)
-    places = tuple(table.build_assignment(wish, seated[wish.name], seated.values()) for wish in wishes)
+    places = tuple(table.build_assignment(request, seated[request.name], seated.values()) for request in requests)
     alone = table.local_only_notices((*places, head))
     lines, changes = table.describe_models((*places, head))
     shared = shared_vendor_notices((place.name, place.vendor) for place in places) if spread else ()
@@ -205,17 +205,19 @@ class _Assigner:
         vendor = catalogue().lines[name].vendor
         is_excluded = self.settings.cheap or not self.settings.may_choose(vendor)
         member = None if is_excluded else find_default_member(name, self.settings, self.env)
-        return Candidate(member, vendor) if member else _find_vendor(vendor, self.candidates)
+        if member:
+            return Candidate(member, vendor)
+        return next((candidate for candidate in self.candidates if candidate.vendor == vendor), None)
 
     def assign_spread(self, requests: Sequence[_SeatRequest]) -> dict[str, Candidate]:
         """Assign configured seats first, then seats whose default vendor is unused, then the rest in order."""
-        seated = {wish.name: self.require_candidate(wish.model) for wish in requests if wish.model}
-        for wish in requests:
-            if wish.name not in seated and wish.default and wish.default.vendor not in _count_vendors(seated):
-                seated[wish.name] = wish.default
-        for wish in requests:
-            if wish.name not in seated:
-                seated[wish.name] = self.choose_alternate(wish, _count_vendors(seated))
+        seated = {request.name: self.require_candidate(request.model) for request in requests if request.model}
+        for request in requests:
+            if request.name not in seated and request.default and request.default.vendor not in _count_vendors(seated):
+                seated[request.name] = request.default
+        for request in requests:
+            if request.name not in seated:
+                seated[request.name] = self.choose_alternate(request, _count_vendors(seated))
         return seated
 
     def choose_alternate(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
@@ -235,7 +237,9 @@ class _Assigner:
 
     def assign_shared(self, requests: Iterable[_SeatRequest], shared_member: str | None) -> dict[str, Candidate]:
         common = self.find_shared(shared_member)
-        return {wish.name: self.require_candidate(wish.model) if wish.model else common for wish in requests}
+        return {
+            request.name: self.require_candidate(request.model) if request.model else common for request in requests
+        }
 
     def find_shared(self, shared_member: str | None) -> Candidate:
         if self.settings.cheap or self.settings.named_members:
@@ -257,13 +261,13 @@ class _Assigner:
         if not spread or self.settings.named_members:
             row = {}
         model = said.model
-        wish = _SeatRequest(
+        request = _SeatRequest(
             "chair", model, said.fallback, self.find_default(row.get("model")), self.find_default(row.get("fallback"))
         )
-        default = self.choose_chair(wish, _count_vendors(seated)) if spread else self.find_shared(shared_member)
+        default = self.choose_chair(request, _count_vendors(seated)) if spread else self.find_shared(shared_member)
         if apart and spread and default in seated.values():
             default = self.find_unseated(seated) or default
-        return self.build_assignment(wish, self.require_candidate(model) if model else default, seated.values())
+        return self.build_assignment(request, self.require_candidate(model) if model else default, seated.values())
 
     def choose_chair(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
         """Return the default; else its fallback, or an unused vendor if there is one; else the best candidate."""
@@ -385,10 +389,6 @@ def add_fallback_vendors(roster: Roster, settings: Settings) -> Roster:
         add_vendors(roster.chair) if roster.chair else None,
         tuple(map(add_vendors, roster.helpers)),
     )
-
-
-def _find_vendor(vendor: str, candidates: Iterable[Candidate]) -> Candidate | None:
-    return next((candidate for candidate in candidates if candidate.vendor == vendor), None)
 
 
 def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candidate]:

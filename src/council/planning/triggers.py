@@ -219,12 +219,17 @@ def names_project(text: str, folder: Path) -> bool:
 def _has_project_name(text: str, folder: Path) -> bool:
     root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
     names = {root.name, folder.name}
-    return any(_has_name(text, name) for name in names if name.casefold() not in ORDINARY_NAMES and len(name) >= MIN_NAME_CHARS)  # fmt: skip
+    return any(
+        _has_name(text, name) for name in names if name.casefold() not in ORDINARY_NAMES and len(name) >= MIN_NAME_CHARS
+    )
 
 
 def _has_name(text: str, name: str) -> bool:
     """Return whether a text has a name as a name: "a shop" and "a small shop" mean any shop."""
-    pattern = re.compile(rf"(?P<any>\b(?:an?|any|every|each|some|no) (?:\w+ )?)?(?<![\w/.-]){phrase_pattern(name)}(?![\w-])", re.IGNORECASE)  # fmt: skip
+    pattern = re.compile(
+        rf"(?P<any>\b(?:an?|any|every|each|some|no) (?:\w+ )?)?(?<![\w/.-]){phrase_pattern(name)}(?![\w-])",
+        re.IGNORECASE,
+    )
     return any(not found["any"] for found in pattern.finditer(text))
 
 

@@ -76,10 +76,6 @@ def parse_options(protocol: str, task: str, values: Json, model: type[BaseModel]
     return options
 
 
-def flag_name(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def _format_error(protocol: str, error: ErrorDetails, fields: Mapping[str, FieldInfo]) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
@@ -141,7 +137,7 @@ def _build_flag_row(name: str, field: FieldInfo) -> Json:
     choices = _literal_choices(field.annotation)
     kind = "choice" if choices else _value_kind(field.annotation)
     row: Json = {
-        "flag": flag_name(name),
+        "flag": "--" + name.replace("_", "-"),
         "name": name,
         "owners": [],
         "kind": kind,

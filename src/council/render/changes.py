@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from council.engine.agreement import find_shared_by
@@ -42,11 +42,8 @@ def _count_agreed(minutes: Minutes, positions: Sequence[Json]) -> int:
     verdict = minutes.verdict
     noted = (verdict.get("notes") or {}).get("agreed") or (verdict.get("details") or {}).get("agreed") or []
     rows = [row for row in positions if row["kind"] in ("finding", "claim") and not row["disputed_by"]]
-    return len(noted) + sum(1 for row in rows if _holders(row) > 1)
-
-
-def _holders(row: Json) -> int:
-    return sum(1 for one in row["seats"] if one["position"] == "agrees")
+    agreeing: list[int] = [sum(one["position"] == "agrees" for one in row["seats"]) for row in rows]
+    return len(noted) + sum(count > 1 for count in agreeing)
 
 
 def _is_of_one_seat(row: Json) -> bool:
@@ -100,9 +97,5 @@ def _price_one_model(minutes: Minutes, report: Json) -> Json | None:
     council = report["cost"]["usd"]
     if not council or len(keys) < 2 or any(key not in minutes.billed for key in keys):
         return None
-    costs = _sorted_costs(minutes.billed[key] for key in keys)
+    costs = sorted(round(minutes.billed[key], 9) for key in keys)
     return {"low": costs[0], "high": costs[-1], "council": council} if costs[0] > 0 else None
-
-
-def _sorted_costs(costs: Iterable[float]) -> list[float]:
-    return sorted(round(cost, 9) for cost in costs)

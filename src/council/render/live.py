@@ -8,7 +8,6 @@ from functools import partial
 from typing import TextIO
 
 from rich.console import Console, JustifyMethod
-from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
@@ -145,10 +144,6 @@ class LiveView:
 
     # Content
 
-    def build_view(self) -> SegmentLines:
-        """Build the current view."""
-        return SegmentLines(self.build_lines(), new_lines=True)
-
     @property
     def width(self) -> int:
         return min(self.console.width, MAX_WIDTH)
@@ -175,16 +170,14 @@ class LiveView:
                 shown.append(self._render(line)[0])
                 share[3] -= 1
         if share[1] < len(rows):
-            shown[-1:] = self._render(
-                self.symbols.format_text(f"  {self._format_hidden(len(rows) - share[1] + 1)}", "dim")
-            )
+            hidden = format_count(len(rows) - share[1] + 1, "more row")
+            shown[-1:] = self._render(self.symbols.format_text(f"  {hidden}: the terminal is too short", "dim"))
         return [
-            *self._render_all(top[: share[0]]), *shown, *self._render_all([*below[: share[2]], *notes[: share[4]]]),
+            *self._render_all(top[: share[0]]),
+            *shown,
+            *self._render_all([*below[: share[2]], *notes[: share[4]]]),
             *(text[:1] + text[1:][-(share[5] - 1) :] if share[5] >= MIN_TEXT_ROWS else ()),
-        ]  # fmt: skip
-
-    def _format_hidden(self, count: int) -> str:
-        return f"{format_count(count, 'more row')}: the terminal is too short"
+        ]
 
     def _render(self, part: Table | Text | LineEnd) -> list[Line]:
         return self.console.render_lines(part, self.console.options.update_width(self.width), pad=False)
@@ -280,7 +273,8 @@ class LiveView:
         return [seat for seat in self.minutes.all_seats if not self.minutes.host(seat.name)]
 
     def _build_helper_row(self, helpers: list[SeatMinutes]) -> list[Text]:
-        done, absent = sum(seat.ok for seat in helpers), sum(_is_absent(seat) for seat in helpers)
+        done = sum(seat.ok for seat in helpers)
+        absent = sum(not seat.ok and seat.state not in ("waiting", *BUSY_STATES) for seat in helpers)
         state = "working" if any(seat.state in BUSY_STATES for seat in helpers) else "done"
         lost = f", {absent} absent" if absent else ""
         return [
@@ -484,10 +478,6 @@ class LiveView:
     def _build_notes(self) -> list[Text]:
         notes = [f"{note.what}: {note.why}" if note.why else note.what for note in self.minutes.notes[-MAX_NOTES:]]
         return [self.symbols.format_text(f"{self.symbols.pending} {note}", "cyan") for note in notes]
-
-
-def _is_absent(seat: SeatMinutes) -> bool:
-    return not seat.ok and seat.state not in ("waiting", *BUSY_STATES)
 
 
 def _seat_style(seat: SeatMinutes) -> str:

@@ -38,17 +38,20 @@ def _list_phases(minutes: Minutes) -> list[str]:
 def _format_phase(minutes: Minutes, name: str) -> list[str]:
     phase = minutes.phases.get(name)
     title = name if phase else f"{name}, not held{_format_skip_reason(minutes, name)}"
-    seats = _format_seats(minutes, phase) if phase else [f'        {_node_id(name)}_none["no seat asked"]:::absent']
-    return [f'    subgraph {_node_id(name)}["{_escape_text(title)}"]', *seats, "    end"]
+    if phase:
+        seats = [f"{_node_id(f'{name} {seat}')}{_format_seat(minutes, phase, seat)}" for seat in phase.asked]
+    else:
+        seats = [f'{_node_id(name)}_none["no seat asked"]:::absent']
+    return [
+        f'    subgraph {_node_id(name)}["{_escape_text(title)}"]',
+        *(f"        {seat}" for seat in seats),
+        "    end",
+    ]
 
 
 def _format_skip_reason(minutes: Minutes, phase: str) -> str:
     reasons = [note.why for note in minutes.notes if phase in note.skipped]
     return f": {reasons[0]}" if reasons else ""
-
-
-def _format_seats(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
-    return [f"        {_node_id(f'{phase.name} {seat}')}{_format_seat(minutes, phase, seat)}" for seat in phase.asked]
 
 
 def _format_seat(minutes: Minutes, phase: PhaseMinutes, seat: str) -> str:

@@ -201,10 +201,20 @@ def _format_closed(view: PlainView, event: ev.Closed) -> str:
 
 
 EVENT_FORMATTERS: dict[type, Callable[[PlainView, Any], str]] = {
-    ev.Convened: _format_convened, ev.Resumed: _format_resumed, ev.PhaseStarted: _format_phase_started, ev.PhaseEnded: _format_phase_ended,
-    ev.Asked: _format_asked, ev.Attempted: _format_attempted, ev.Faulted: _format_faulted, ev.Stated: _format_stated,
-    ev.WasAbsent: _format_absent, ev.LookedUp: _format_looked_up, ev.Noted: _format_noted, ev.Fetching: _format_fetching, ev.Closed: _format_closed,
-}  # fmt: skip
+    ev.Convened: _format_convened,
+    ev.Resumed: _format_resumed,
+    ev.PhaseStarted: _format_phase_started,
+    ev.PhaseEnded: _format_phase_ended,
+    ev.Asked: _format_asked,
+    ev.Attempted: _format_attempted,
+    ev.Faulted: _format_faulted,
+    ev.Stated: _format_stated,
+    ev.WasAbsent: _format_absent,
+    ev.LookedUp: _format_looked_up,
+    ev.Noted: _format_noted,
+    ev.Fetching: _format_fetching,
+    ev.Closed: _format_closed,
+}
 PHASE_FORMATTERS: dict[type, Callable[[PlainView, Any], str]] = {
     ev.PhaseEnded: _format_finished_phase,
     ev.Fetching: _format_fetching,

@@ -55,7 +55,9 @@ def build_positions(minutes: Minutes) -> list[Json]:
         *_merge_topics([*_list_disputes(verdict), *_list_claims(verdict), *_list_notes(verdict)]),
         *map(_point_row, points),
     ]
-    return [_row_json(minutes, row) for row in rows or (_list_preliminary(minutes) if _is_open(minutes) else ())]
+    if not rows and minutes.status != "complete":  # the rules have not run
+        rows = _list_preliminary(minutes)
+    return [_row_json(minutes, row) for row in rows]
 
 
 def build_position_history(entries: Iterable[Entry]) -> list[Json]:
@@ -68,11 +70,6 @@ def build_position_history(entries: Iterable[Entry]) -> list[Json]:
     if minutes.seq > (found[-1]["seq"] if found else 0):
         found.append({"seq": minutes.seq, "rows": build_positions(minutes)})
     return found
-
-
-def _is_open(minutes: Minutes) -> bool:
-    """Return whether the rules have not run: the run has not ended, or it ended without its last step."""
-    return minutes.status != "complete"
 
 
 def _row_json(minutes: Minutes, row: Row) -> Json:
@@ -138,9 +135,13 @@ def _finding_row(one: Json) -> Row:
     disputes = _dicts(one.get("disputes"), "seat")
     more = {key: one.get(key) or "" for key in ("location", "fix", "why", "ref", "location_note")}
     row = Row(
-        "finding", _format_place(one), str(one.get("description") or ""), severity=str(one.get("severity") or ""),
-        ids=[one["id"]] if one.get("id") else [], more=more,
-    )  # fmt: skip
+        "finding",
+        _format_place(one),
+        str(one.get("description") or ""),
+        severity=str(one.get("severity") or ""),
+        ids=[one["id"]] if one.get("id") else [],
+        more=more,
+    )
     for said in _dicts(one.get("by_judge"), "seat"):
         row.put(said["seat"], "agrees", "supports it" if said.get("supports") else said.get("description"))
     for seat in found_by:

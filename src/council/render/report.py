@@ -27,8 +27,16 @@ ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repos
 FREE_VENDORS = ("local", "scripted", "human")
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
 VERDICT_LISTS = (
-    "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
-)  # fmt: skip
+    "consensus",
+    "disagreements",
+    "insights",
+    "blind_spots",
+    "findings",
+    "dissent",
+    "shifts",
+    "sources",
+    "claims",
+)
 
 
 def build_report(minutes: Minutes) -> Json:
@@ -174,7 +182,8 @@ def _describe_progress(minutes: Minutes) -> str:
 
 
 def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
-    reply = _last_reply(minutes, seat.name)
+    reply = next((said.reply for said in reversed(minutes.statements_of(seat.name)) if said.reply), {})
+    files = [path for key, path in minutes.files.items() if key.rpartition("/")[2] == seat.name]
     return {
         "name": seat.name,
         "label": view.last_speaker_label(minutes, seat.name),
@@ -186,7 +195,7 @@ def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
         "state": final_state(seat.state, minutes.stopped) if minutes.status != "running" else seat.state,
         "verdict": reply.get("verdict"),
         "confidence": _confidence_label(reply.get("confidence")),
-        "file": _analysis_path(minutes, seat.name),
+        "file": files[-1] if files else None,  # that of its last round
         "tokens": seat.usage.as_json(),
         "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd, 9),
         "attempts": seat.attempts,
@@ -219,15 +228,6 @@ def _confidence_label(confidence: Any) -> Any:
     if not isinstance(confidence, int | float):
         return confidence
     return "HIGH" if confidence >= 0.75 else "MEDIUM" if confidence >= 0.4 else "LOW"
-
-
-def _last_reply(minutes: Minutes, name: str) -> Json:
-    return next((said.reply for said in reversed(minutes.statements_of(name)) if said.reply), {})
-
-
-def _analysis_path(minutes: Minutes, name: str) -> str | None:
-    """Return the path of the seat's analysis of its last round."""
-    return next((path for key, path in reversed(minutes.files.items()) if key.rpartition("/")[2] == name), None)
 
 
 def _build_cost(minutes: Minutes) -> Json:

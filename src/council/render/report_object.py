@@ -273,7 +273,8 @@ def render_markdown(report: Report) -> str:
     """Render a report for a notebook: the missing parts, the answer, the findings and the facts."""
     head = " · ".join(filter(None, (report.verdict, report.outcome)))
     lines = [f"**{head}**"] if head else []
-    lines += [f"> ! {_format_row(row)}" for row in report.degraded if row.state != "notice"]
+    missing = [row for row in report.degraded if row.state != "notice"]
+    lines += [f"> ! {row.seat}: {row.reason}" if row.seat else f"> ! {row.reason}" for row in missing]
     lines.append(report.answer.strip() or "_There is no answer._")
     lines += ["\n".join(f"- {_format_finding(finding)}" for finding in report.findings)] if report.findings else []
     facts = [
@@ -284,10 +285,6 @@ def render_markdown(report: Report) -> str:
     lines.append(format_tail(report.tail))
     lines.append(" · ".join(filter(None, facts)))
     return "\n\n".join(lines).replace("![", "!\\[")  # a model's image would be loaded from the web
-
-
-def _format_row(row: Degraded) -> str:
-    return f"{row.seat}: {row.reason}" if row.seat else row.reason
 
 
 def _format_finding(finding: Any) -> str:

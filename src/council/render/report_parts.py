@@ -338,11 +338,20 @@ class StopDecision(Part):
     after: Annotated[str, Field(description="The phase after which it was decided.")]
     reason: Annotated[
         Literal[
-            "agreed", "one_answer", "one_vendor", "no_conclusion", "different", "not_sure", "doubts",
-            "confirmed", "errors", "not_confirmed", "not_checked",
+            "agreed",
+            "one_answer",
+            "one_vendor",
+            "no_conclusion",
+            "different",
+            "not_sure",
+            "doubts",
+            "confirmed",
+            "errors",
+            "not_confirmed",
+            "not_checked",
         ],
         Field(description="confirmed: the check confirmed the answer. All others are reasons to go on."),
-    ]  # fmt: skip
+    ]
     why: str
     skipped: Annotated[list[str], Field(description="The phases that a stop left out.")] = []
 

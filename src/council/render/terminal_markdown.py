@@ -42,10 +42,16 @@ FOLD_TAGS = re.compile(r"</?(?:details|summary)>", re.IGNORECASE)  # of the repo
 FIRST_WORD = re.compile(r"\S+")
 WORD_STYLES = {
     "!": "bold yellow",
-    "critical": "bold red", "significant": "bold yellow", "minor": "bold",
-    "PASS": "bold green", "WARN": "bold yellow", "FAIL": "bold red", "DISAGREE": "bold magenta", "INCOMPLETE": "bold yellow",
+    "critical": "bold red",
+    "significant": "bold yellow",
+    "minor": "bold",
+    "PASS": "bold green",
+    "WARN": "bold yellow",
+    "FAIL": "bold red",
+    "DISAGREE": "bold magenta",
+    "INCOMPLETE": "bold yellow",
     "Trust:": "bold",
-}  # fmt: skip
+}
 
 
 LINE_STYLES = {"·": "dim", "──": "bold"}  # of a whole line, by its first sign
@@ -271,9 +277,14 @@ class AnswerMarkdown(Markdown):
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
-        "paragraph_open": AnswerParagraph, "heading_open": AnswerHeading, "fence": AnswerCode, "code_block": AnswerCode,
-        "list_item_open": AnswerListItem, "hr": AnswerRule, "table_open": AnswerTable,
-    }  # fmt: skip
+        "paragraph_open": AnswerParagraph,
+        "heading_open": AnswerHeading,
+        "fence": AnswerCode,
+        "code_block": AnswerCode,
+        "list_item_open": AnswerListItem,
+        "hr": AnswerRule,
+        "table_open": AnswerTable,
+    }
 
     def __init__(self, markup: str, ascii: bool = False) -> None:
         super().__init__("", hyperlinks=False, code_theme=CODE_THEME)

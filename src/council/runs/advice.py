@@ -75,7 +75,10 @@ async def plan_by_advice(intent: Intent, make: Callable[[Intent], Awaitable[Plan
             default, why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it does not fit the flags"
         )
     if costs_more(advised, default, MAX_EXTRA_COST if advice.protocol == CHECKED else 1.0):
-        return replace(default, why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it costs more: choose it by its name")  # fmt: skip
+        return replace(
+            default,
+            why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it costs more: choose it by its name",
+        )
     return replace(advised, why=advice.why)
 
 

@@ -68,7 +68,10 @@ def _check_results(record: Record) -> Iterator[str]:
         if keys.count(key) != 1:
             yield f'the result "{key}" has {keys.count(key)} events, not 1'
         free = key.endswith(("/look", "/search", "/join")) or (key not in record.attempts and record.setup.get("fork"))
-        if not free and not any(_has_answer(attempt) for attempt in record.attempts.get(key, [])):
+        answers = [
+            one.result for one in record.attempts.get(key, []) if one.result is not None and "text" in one.result
+        ]
+        if not free and not answers:
             yield f'the result "{key}" has no attempt with an answer'
     for key in set(keys) - record.results.keys():
         yield f'the statement "{key}" has no result'
@@ -111,10 +114,6 @@ def _check_rejections(record: Record) -> Iterator[str]:
         elif isinstance(event, ev.Closed) and event.lacks_answers:
             rejected.clear()
             answers.clear()
-
-
-def _has_answer(attempt: Attempt) -> bool:
-    return attempt.result is not None and "text" in attempt.result
 
 
 def _check_phases(record: Record) -> Iterator[str]:

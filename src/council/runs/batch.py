@@ -68,9 +68,24 @@ NO_LIMIT_USD = 1e6
 LIMIT_GROWTH = 4  # how much more of the batch's limit a row gets that needs more than its estimate
 # Options that are settings of a run.
 SETTING_OPTIONS = (
-    "seats", "models", "cheap", "seat_count", "exclude_family", "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "packet_tokens",
-    "report_dir", "profile",
-)  # fmt: skip
+    "seats",
+    "models",
+    "cheap",
+    "seat_count",
+    "exclude_family",
+    "timeout",
+    "max_cost",
+    "allow_unpriced",
+    "effort",
+    "grace",
+    "hedge",
+    "check",
+    "no_warm",
+    "no_resend",
+    "packet_tokens",
+    "report_dir",
+    "profile",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +123,10 @@ class QuestionBatch:
         output: BatchOutput,
         records: Convener,
         settings: BatchSettings,
-        run_row: RunRow | None = None,
     ) -> None:
         self.table, self.output, self.settings = table, output, settings
-        self._records, self._run_row = records, run_row or run_here
+        self._records = records
+        self._run_row: RunRow = run_here
         self.workers: int | None = None  # that execute the rows; 0: this process, although the store is shared
         self._conveners = ConvenerPool(self._make_convener)
         self._stored: dict[str, StoredRun] = {}  # by row id: runs that have started
@@ -125,9 +140,14 @@ class QuestionBatch:
 
     def _make_convener(self, flags: Json) -> Convener:
         return Convener(
-            self._records.folder, self.settings.env, flags=flags | self.settings.flags, config=self.settings.config,
-            members=self.settings.members, store=self._records.store, keeps_open=True,
-        )  # fmt: skip
+            self._records.folder,
+            self.settings.env,
+            flags=flags | self.settings.flags,
+            config=self.settings.config,
+            members=self.settings.members,
+            store=self._records.store,
+            keeps_open=True,
+        )
 
     # Before anything is sent
 
@@ -193,10 +213,15 @@ class QuestionBatch:
             own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
             text = row.question[:CHECKED_CHARS] if protocol else row.question  # a prefix or a verb is at its beginning
             intent, _ = read_request(
-                [text], {} if own else select_protocol_options(options), _make_material(options), protocol=protocol,
-                verbose=False, folder=convener.folder, known=known,
+                [text],
+                {} if own else select_protocol_options(options),
+                _make_material(options),
+                protocol=protocol,
+                verbose=False,
+                folder=convener.folder,
+                known=known,
                 can_search=lambda: can_search(convener.settings, convener.env, convener.folder),
-            )  # fmt: skip
+            )
             fixed = {name: value for name, value in options.items() if name not in MATERIAL_OPTIONS}
             key = json.dumps([intent.protocol, intent.task, fixed], sort_keys=True)
             if key not in groups:
@@ -262,10 +287,15 @@ class QuestionBatch:
     async def _plan(self, convener: Convener, row: Row, *, will_run: bool = False) -> Plan:
         options = self._merge(row)
         plan = await convener.plan(
-            [row.question], select_protocol_options(options), protocol=options.get("protocol"),
-            verbose=bool(options.get("verbose")), material=_make_material(options), strict=bool(options.get("strict")),
-            after=options.get("continues"), will_run=will_run,
-        )  # fmt: skip
+            [row.question],
+            select_protocol_options(options),
+            protocol=options.get("protocol"),
+            verbose=bool(options.get("verbose")),
+            material=_make_material(options),
+            strict=bool(options.get("strict")),
+            after=options.get("continues"),
+            will_run=will_run,
+        )
         for seat in plan.roster.all_seats:
             if HUMAN in (seat.member, *seat.fallbacks):
                 raise UsageError(f'seat "{seat.name}" is a person, who cannot be asked in a batch: name a model for it')

@@ -52,8 +52,13 @@ class EndedRow:
 
     def as_line(self) -> str:
         value = {
-            "id": self.id, "run": self.run, "status": self.status, "error": self.error, "hash": self.hash, "report": self.report,
-        }  # fmt: skip
+            "id": self.id,
+            "run": self.run,
+            "status": self.status,
+            "error": self.error,
+            "hash": self.hash,
+            "report": self.report,
+        }
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -395,13 +400,28 @@ class Summary:
     def as_json(self) -> Json:
         now = self.progress
         return {
-            "schema": "council.batch/1", "output": str(self.output), "rows": now.rows, "selected": now.selected,
-            "already_done": now.already_done, "complete": now.complete, "incomplete": now.incomplete, "failed": now.failed,
-            "left": now.left, "stopped": self.stopped,
-            "cost": {"usd": round(now.usd - now.in_doubt, 9), "in_doubt": round(now.in_doubt, 9), "before": round(now.usd_before, 9), "cap": self.cap, "unknown": now.unknown_cost, "estimated": now.estimated_cost,
-                     "estimate": None if self.estimate is None else round(self.estimate, 9)},
-            "seconds": round(now.seconds, 3), "failures": [failure.as_json() for failure in now.failures],
-        }  # fmt: skip
+            "schema": "council.batch/1",
+            "output": str(self.output),
+            "rows": now.rows,
+            "selected": now.selected,
+            "already_done": now.already_done,
+            "complete": now.complete,
+            "incomplete": now.incomplete,
+            "failed": now.failed,
+            "left": now.left,
+            "stopped": self.stopped,
+            "cost": {
+                "usd": round(now.usd - now.in_doubt, 9),
+                "in_doubt": round(now.in_doubt, 9),
+                "before": round(now.usd_before, 9),
+                "cap": self.cap,
+                "unknown": now.unknown_cost,
+                "estimated": now.estimated_cost,
+                "estimate": None if self.estimate is None else round(self.estimate, 9),
+            },
+            "seconds": round(now.seconds, 3),
+            "failures": [failure.as_json() for failure in now.failures],
+        }
 
 
 @dataclass(slots=True)
@@ -434,14 +454,26 @@ class Estimate:
 
     def as_json(self) -> Json:
         groups = [
-            {"protocol": group.plan.protocol.name, "task": group.plan.question.task, "rows": group.rows,
-             "members": list(dict.fromkeys(seat.member for seat in group.plan.roster.all_seats)),
-             "calls": {"min": group.plan.calls[0], "max": group.plan.calls[1]}, "cost": group.plan.cost}
+            {
+                "protocol": group.plan.protocol.name,
+                "task": group.plan.question.task,
+                "rows": group.rows,
+                "members": list(dict.fromkeys(seat.member for seat in group.plan.roster.all_seats)),
+                "calls": {"min": group.plan.calls[0], "max": group.plan.calls[1]},
+                "cost": group.plan.cost,
+            }
             for group in self.groups
-        ]  # fmt: skip
+        ]
         now = self.progress
         return {
-            "schema": "council.batch_plan/1", "rows": now.rows, "selected": now.selected, "already_done": now.already_done,
-            "left": now.left, "groups": groups, "cost": self.cost, "unpriced": self.unpriced, "cap": self.cap,
+            "schema": "council.batch_plan/1",
+            "rows": now.rows,
+            "selected": now.selected,
+            "already_done": now.already_done,
+            "left": now.left,
+            "groups": groups,
+            "cost": self.cost,
+            "unpriced": self.unpriced,
+            "cap": self.cap,
             "spent": round(now.usd_before, 9),
-        }  # fmt: skip
+        }

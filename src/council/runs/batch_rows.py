@@ -31,16 +31,45 @@ DERIVED_ID_CHARS = 12  # of an id that is derived from the row
 ROW_FIELDS = ("id", "question", "options")
 # Options of a question by their names in Python, with the kind of their values.
 COMMON_OPTIONS: Mapping[str, str] = {
-    "protocol": "str", "models": "names", "seats": "seats", "cheap": "bool", "seat_count": "number", "exclude_family": "names", "strict": "bool", "verbose": "bool",
-    "material": "str", "spec": "str", "decisions": "texts", "base": "str", "redact": "bool", "skip_secrets": "bool", "packet_tokens": "int", "look": "bool",
-    "no_match": "bool", "continues": "str", "options": "object", "timeout": "number", "max_cost": "number",
-    "allow_unpriced": "bool", "effort": "str", "grace": "number", "hedge": "bool", "check": "bool", "no_warm": "bool", "no_resend": "bool",
+    "protocol": "str",
+    "models": "names",
+    "seats": "seats",
+    "cheap": "bool",
+    "seat_count": "number",
+    "exclude_family": "names",
+    "strict": "bool",
+    "verbose": "bool",
+    "material": "str",
+    "spec": "str",
+    "decisions": "texts",
+    "base": "str",
+    "redact": "bool",
+    "skip_secrets": "bool",
+    "packet_tokens": "int",
+    "look": "bool",
+    "no_match": "bool",
+    "continues": "str",
+    "options": "object",
+    "timeout": "number",
+    "max_cost": "number",
+    "allow_unpriced": "bool",
+    "effort": "str",
+    "grace": "number",
+    "hedge": "bool",
+    "check": "bool",
+    "no_warm": "bool",
+    "no_resend": "bool",
     "report_dir": "str",
-}  # fmt: skip
+}
 ALIASES = {
-    "mode": "protocol", "model": "models", "members": "models", "seat": "seats", "decision": "decisions",
-    "continue": "continues", "continued": "continues",
-}  # fmt: skip
+    "mode": "protocol",
+    "model": "models",
+    "members": "models",
+    "seat": "seats",
+    "decision": "decisions",
+    "continue": "continues",
+    "continued": "continues",
+}
 # Options whose values depend on the row and change neither the seats nor the protocol.
 MATERIAL_OPTIONS = ("material", "spec", "decisions", "base", "continues")
 BATCH_OPTIONS = ("folder", "config", "trust", "output", "detach", "dry_run", "json", "yes", "quiet", "env")
@@ -207,9 +236,15 @@ def _to_object(value: Any) -> Json:
 
 
 CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
-    "number": _to_number, "float": _to_number, "int": _to_integer, "bool": _to_bool, "names": _to_names, "texts": _to_texts,
-    "seats": _to_seats, "object": _to_object,
-}  # fmt: skip
+    "number": _to_number,
+    "float": _to_number,
+    "int": _to_integer,
+    "bool": _to_bool,
+    "names": _to_names,
+    "texts": _to_texts,
+    "seats": _to_seats,
+    "object": _to_object,
+}
 
 
 def _quote_json(value: Any) -> str:
@@ -330,7 +365,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
     while True:
         source.start = 0
         try:
-            cells = next(csv.reader(source, delimiter=separator, strict=True)) if header else source.read_header()
+            cells = next(csv.reader(source, delimiter=separator, strict=True)) if header else [next(source)]
         except StopIteration:
             return
         except csv.Error as error:
@@ -377,9 +412,6 @@ class _CsvLines:
         if "\0" in text:
             raise csv.Error("it contains a NUL character")
         return text
-
-    def read_header(self) -> list[str]:
-        return [next(self)]
 
 
 def _parse_header(text: str) -> tuple[list[str], str]:

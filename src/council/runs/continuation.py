@@ -75,8 +75,10 @@ def select_turns(turns: Sequence[Turn]) -> ConversationContext:
         shown[-1] += f"\n{_count_left_out(missing)}\n"
     return ConversationContext(
         tuple((_file_name(run), text) for run, text in zip(runs, shown, strict=False)),
-        tuple(runs[: len(full)]), tuple(runs[len(full) : len(shown)]), tuple(runs[len(shown) :]),
-    )  # fmt: skip
+        tuple(runs[: len(full)]),
+        tuple(runs[len(full) : len(shown)]),
+        tuple(runs[len(shown) :]),
+    )
 
 
 def _file_name(run: str) -> str:
@@ -105,14 +107,14 @@ def _format_position(turns: Sequence[Turn], place: int, shorten: bool) -> str:
     return f"Turn {len(turns) - place} of {len(turns)} of this conversation{latest}{short}.\n\n"
 
 
-def first_paragraph(answer: str, limit: int = SHORT_ANSWER_CHARS) -> str:
+def first_paragraph(answer: str) -> str:
     """Return the first paragraph that is not a heading, cut at a word."""
     blocks = [block.strip() for block in re.split(r"\n[ \t]*\n", answer.strip())]
     texts = [text for block in blocks if (text := re.sub(r"(?m)^#{1,6} .*\n?", "", block).strip())]
     text = texts[0] if texts else answer.strip()
-    if len(text) <= limit:
+    if len(text) <= SHORT_ANSWER_CHARS:
         return text
-    head = text[: limit - 2]
+    head = text[: SHORT_ANSWER_CHARS - 2]
     return f"{head[: head.rfind(' ')] if ' ' in head else head} …"
 
 
@@ -166,6 +168,8 @@ def continue_protocol(intent: Intent, record: Record, known: Collection[str]) ->
     if preferred.chosen_by is ChosenBy.FLAG:
         return preferred
     return replace(
-        preferred, task=setup["question"]["task"], options=dict(setup.get("given") or {}) | intent.options,
+        preferred,
+        task=setup["question"]["task"],
+        options=dict(setup.get("given") or {}) | intent.options,
         why=f"same as {record.run}, which it continues",
-    )  # fmt: skip
+    )

@@ -99,10 +99,17 @@ class DatabaseWorker(WorkerLoop):
     """Executor of the queued runs of a database, until stopped."""
 
     def __init__(
-        self, address: StoreAddress, env: Mapping[str, str], *, folder: Path | None = None, config: Path | None = None,
-        queues: Sequence[str] = (), concurrency: int = DEFAULT_CONCURRENCY, drain_seconds: float = DRAIN_S,
+        self,
+        address: StoreAddress,
+        env: Mapping[str, str],
+        *,
+        folder: Path | None = None,
+        config: Path | None = None,
+        queues: Sequence[str] = (),
+        concurrency: int = DEFAULT_CONCURRENCY,
+        drain_seconds: float = DRAIN_S,
         log: Callable[[str], object] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(env, open_store(address))
         self.tables = cast(WorkerStore, self.store)
         self.url, self.lease_seconds = address.url, address.lease_seconds
@@ -174,8 +181,11 @@ class DatabaseWorker(WorkerLoop):
             ) from None
         options = f"-c search_path={SCHEMA},pg_catalog -c synchronous_commit=off"
         connector = procrastinate.PsycopgConnector(
-            conninfo=self.url, kwargs={"options": options, "application_name": "council-queue"}, min_size=1, max_size=POOL_SIZE
-        )  # fmt: skip
+            conninfo=self.url,
+            kwargs={"options": options, "application_name": "council-queue"},
+            min_size=1,
+            max_size=POOL_SIZE,
+        )
         app = procrastinate.App(connector=connector)
         app.task(name=RUN_TASK)(self._on_job)
         return app
@@ -186,10 +196,16 @@ class DatabaseWorker(WorkerLoop):
         while not self._is_stopping:
             try:
                 await app.run_worker_async(
-                    queues=list(self.queues), concurrency=self.concurrency, name=self.name, install_signal_handlers=False,
-                    delete_jobs="always", fetch_job_polling_interval=self.poll_interval, shutdown_graceful_timeout=0.01,
-                    update_heartbeat_interval=self.lease_seconds / 3, stalled_worker_timeout=2 * self.lease_seconds,
-                )  # fmt: skip
+                    queues=list(self.queues),
+                    concurrency=self.concurrency,
+                    name=self.name,
+                    install_signal_handlers=False,
+                    delete_jobs="always",
+                    fetch_job_polling_interval=self.poll_interval,
+                    shutdown_graceful_timeout=0.01,
+                    update_heartbeat_interval=self.lease_seconds / 3,
+                    stalled_worker_timeout=2 * self.lease_seconds,
+                )
             except Exception as error:
                 self.log(f"the queue cannot be read ({type(error).__name__}: {error}): trying again")
             await asyncio.sleep(random.uniform(0.5, 1.0))

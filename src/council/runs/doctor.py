@@ -43,9 +43,12 @@ from council.types import Ask, Json, Usage
 TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
 TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
 OTEL_VARIABLES = (
-    "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL",
-)  # fmt: skip
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+)
 TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 

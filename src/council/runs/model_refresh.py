@@ -27,9 +27,11 @@ async def refresh_models(
     due = [
         provider
         for provider in settings.providers.values()
-        if provider.name in LISTED_PROVIDERS and provider.via == "wire" and is_available(provider, settings, env)
+        if provider.name in LISTED_PROVIDERS
+        and provider.via == "wire"
+        and is_available(provider, settings, env)
         and (is_forced or listings.get(listing_key(provider), ModelListing()).is_due(now))
-    ]  # fmt: skip
+    ]
     if not due:
         return {}
     seconds = COMMAND_TIMEOUT_S if is_forced else PLAN_TIMEOUT_S

@@ -40,8 +40,17 @@ class StoredQuestions:
 # Forms
 
 MAIN_FIELDS = (
-    "answer", "response", "statement", "text", "paragraph", "view", "key_insight", "recommendation", "reason", "case",
-)  # fmt: skip
+    "answer",
+    "response",
+    "statement",
+    "text",
+    "paragraph",
+    "view",
+    "key_insight",
+    "recommendation",
+    "reason",
+    "case",
+)
 FieldKind = Literal["text", "boolean", "integer", "number", "choice", "list", "rows", "group"]
 SCALAR_KINDS: dict[str, FieldKind] = {
     "string": "text",

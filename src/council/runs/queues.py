@@ -16,9 +16,9 @@ ANY_WORKER = "default"
 HOST_PREFIX = "host:"
 
 
-def host_queue(host: str = "") -> str:
-    """Return the queue of a host, by default of this one."""
-    return f"{HOST_PREFIX}{host or socket.gethostname()}"
+def host_queue() -> str:
+    """Return the queue of this host."""
+    return f"{HOST_PREFIX}{socket.gethostname()}"
 
 
 def explain_folder_need(setup: Json) -> str:

@@ -47,7 +47,7 @@ async def _repair_run(store: Store, run: str) -> list[str]:
 
 def _find_repairs(record: Record) -> tuple[list[Row], list[str]]:
     """Return the rows that mend a run, and a line for each."""
-    rows: list[Row] = [("hush_all", ())]  # text that streamed when a process died
+    rows: list[Row] = [("discard_streams", ())]  # text that streamed when a process died
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed):
         if record.status in OPEN_STATUSES:

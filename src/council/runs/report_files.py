@@ -273,9 +273,9 @@ async def close_failed_run(store: LedgerStore, record: Record, reason: str, stop
     await ledger.close(ending, lambda entries: encode_report(Minutes.fold(entries)))
 
 
-def write_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> None:
+def write_report_files(record: Record, minutes: Minutes) -> None:
     """Write the report, and each judge's analysis beside it."""
-    publish_drafts(record, draft_report_files(record, minutes, report))
+    publish_drafts(record, draft_report_files(record, minutes))
 
 
 def draft_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> list[str]:

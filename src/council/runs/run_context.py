@@ -44,9 +44,18 @@ from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
 PERSISTED_FLAGS = (
-    "timeout", "max_cost", "allow_unpriced", "grace", "hedge", "no_warm", "no_resend", "profile", "report_dir",
-    "user", "user_cap",  # the name of the token that started the run, and its cap per day
-)  # fmt: skip
+    "timeout",
+    "max_cost",
+    "allow_unpriced",
+    "grace",
+    "hedge",
+    "no_warm",
+    "no_resend",
+    "profile",
+    "report_dir",
+    "user",
+    "user_cap",  # the name of the token that started the run, and its cap per day
+)
 NO_OTEL = "OpenTelemetry variables are set, but no spans are sent: pip install 'model-council[otel]', or set OTEL_SDK_DISABLED=true"
 USER_OWNER = "token:"  # the owner of a run that was started with a token is this and its name
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
@@ -74,9 +83,13 @@ class RunContext:
     """Everything a run needs from its folder and its environment."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None,
+        self,
+        folder: Path,
+        env: Mapping[str, str],
+        flags: Mapping[str, Any],
+        config: Path | None,
         extra_members: Sequence[Member] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         settings = load_settings(folder, env, flags=flags, config=config)
         if command := settings.keys.get("command"):
             env = KeyEnvironment(env, command, [one.api_key_env for one in settings.providers.values()])
@@ -145,7 +158,11 @@ class RunContext:
         """Raise UsageError if there is a cost cap and a member's price is unknown."""
         unknown = [name for name in roster.member_names if self.price(name) is None] if self.caps else []
         if unknown and not self.flags.get("allow_unpriced"):
-            own = " in your own file, because a price of the project does not count for your cap," if self.settings.user_prices is not None else ""  # fmt: skip
+            own = (
+                " in your own file, because a price of the project does not count for your cap,"
+                if self.settings.user_prices is not None
+                else ""
+            )
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
                 f'set [prices."{unknown[0]}"]{own} or pass {option("allow_unpriced", True)}'
@@ -187,12 +204,19 @@ class RunContext:
         budget = self.make_budget(ledger.record, store)
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
         return Caller(
-            members, ledger, self.settings.member_timeout, resend, partial(self._concurrency_limit, store), families, budget,
-            no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
+            members,
+            ledger,
+            self.settings.member_timeout,
+            resend,
+            partial(self._concurrency_limit, store),
+            families,
+            budget,
+            no_phase_timeout=(HUMAN,),
+            is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
             prompt_cache=PromptCache.from_record(ledger.record),
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
-        )  # fmt: skip
+        )
 
     def _concurrency_limit(self, store: Store, member: str) -> ConcurrencyLimit:
         kind, name = split_member(member)

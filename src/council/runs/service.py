@@ -98,10 +98,16 @@ class Convener(RunRecords):
     waits_for_release = True  # resume waits while another process ends the run
 
     def __init__(
-        self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
-        flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
-        store: Store | None = None, keeps_open: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        *,
+        flags: Mapping[str, Any] | None = None,
+        config: Path | None = None,
+        members: Iterable[Member] = (),
+        store: Store | None = None,
+        keeps_open: bool = False,
+    ) -> None:
         env = add_stored_keys(os.environ if env is None else env)
         super().__init__((folder or Path.cwd()).resolve(), env, store, keeps_open=keeps_open)
         self._flags, self._config, self._extra_members = dict(flags or {}), config, tuple(members)
@@ -110,7 +116,10 @@ class Convener(RunRecords):
 
     def _load_folder(self, folder: Path) -> None:
         """Load the settings and members of a folder: the current one, or the folder of a stored run."""
-        self.folder, self.run_context = folder, RunContext(folder, self.env, self._flags, self._config, self._extra_members)  # fmt: skip
+        self.folder, self.run_context = (
+            folder,
+            RunContext(folder, self.env, self._flags, self._config, self._extra_members),
+        )
         self.env = self.run_context.env
         self.store_settings = self.run_context.settings.store
 
@@ -200,10 +209,19 @@ class Convener(RunRecords):
     # Before anything is spent
 
     async def plan(
-        self, words: Sequence[str], flags: Mapping[str, Any] | None = None, *, protocol: str | None = None, verbose: bool = False,
-        material: Material | None = None, strict: bool = False, after: str | None = None, preview: bool = False,
-        will_run: bool = False, folder: Path | None = None,
-    ) -> Plan:  # fmt: skip
+        self,
+        words: Sequence[str],
+        flags: Mapping[str, Any] | None = None,
+        *,
+        protocol: str | None = None,
+        verbose: bool = False,
+        material: Material | None = None,
+        strict: bool = False,
+        after: str | None = None,
+        preview: bool = False,
+        will_run: bool = False,
+        folder: Path | None = None,
+    ) -> Plan:
         """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the run's.
         A preview leaves settings out that need trust."""
         folder = folder or self.folder
@@ -212,9 +230,15 @@ class Convener(RunRecords):
         known, options = protocols.protocol_names(protocol), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
-            words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=folder, known=known,
+            words,
+            {} if own else options,
+            material or Material(),
+            protocol=protocol,
+            verbose=verbose,
+            folder=folder,
+            known=known,
             can_search=lambda: can_search(self.settings, self.env, folder),
-        )  # fmt: skip
+        )
         intent = replace(intent, options=await self.add_weights(options) if "weights" in options else options)
         if protocol is None and after is None:
             intent, protocol = self._apply_default_protocol(intent, known)
@@ -232,7 +256,15 @@ class Convener(RunRecords):
         where = PanelContext(settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
         cap = await self._find_cap()
-        make = partial(make_plan, member=self.members, material=material, price=self.price, window=self.context_window, on_seated=on_seated, cap=cap)  # fmt: skip
+        make = partial(
+            make_plan,
+            member=self.members,
+            material=material,
+            price=self.price,
+            window=self.context_window,
+            on_seated=on_seated,
+            cap=cap,
+        )
         make_within_cap = partial(plan_within_cap, where=where, make=make)
         plan = await (
             self.plan_by_advice(intent, make_within_cap) if protocol == AUTO_PROTOCOL else make_within_cap(intent)
@@ -336,9 +368,14 @@ class Convener(RunRecords):
         return self.run_context.find_missing_keys(roster_from(record.setup))
 
     async def fork(
-        self, run: str, on_event: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
+        self,
+        run: str,
+        on_event: Listener,
+        *,
+        phase: str | None = None,
+        seats: Mapping[str, str] | None = None,
         stop: StopEvent | None = None,
-    ) -> Minutes:  # fmt: skip
+    ) -> Minutes:
         """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
         store, roster = (
@@ -378,9 +415,17 @@ class Convener(RunRecords):
         words = spending_plan(setup).limits.words
         options = parse_options(protocol.name, question.task, setup["options"], protocol.load_options())
         *_, calls = await rehearse_paths(
-            protocol, roster, question, dict(options), packet_from(setup), self.settings, self.members, words,
-            look=bool(setup.get("look")), check=bool(setup.get("check")),
-        )  # fmt: skip
+            protocol,
+            roster,
+            question,
+            dict(options),
+            packet_from(setup),
+            self.settings,
+            self.members,
+            words,
+            look=bool(setup.get("look")),
+            check=bool(setup.get("check")),
+        )
         later = [call for call in calls if top_phase(call.key) not in setup["fork"]["earlier"]]
         fit = fit_calls(CostModel(roster, estimate_tokens(question.text), self.price, self.members), later, words, cap)
         if isinstance(fit, Shortfall):
@@ -415,9 +460,15 @@ class Convener(RunRecords):
                 return await self._deliberate(ledger, stop)
 
     async def resume(
-        self, run: str | None, on_event: Listener, *, on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
-        stop: StopEvent | None = None, resend: bool = True, only_open: bool = False,
-    ) -> Minutes:  # fmt: skip
+        self,
+        run: str | None,
+        on_event: Listener,
+        *,
+        on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
+        stop: StopEvent | None = None,
+        resend: bool = True,
+        only_open: bool = False,
+    ) -> Minutes:
         """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled meanwhile."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
@@ -437,14 +488,18 @@ class Convener(RunRecords):
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
-                self.store, record, on_event, strict=is_ours(record), redact=redact_event,
+                self.store,
+                record,
+                on_event,
+                strict=is_ours(record),
+                redact=redact_event,
                 source=await self._load_inheritance(record),
-            )  # fmt: skip
+            )
             refusal = await self._hold_budget(ledger)
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
-                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("hush_all", ()), ("reopen", ()))
+                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("discard_streams", ()), ("reopen", ()))
             note_other_version(ledger)
             return await self._deliberate(ledger, stop, refusal)
 
@@ -525,11 +580,18 @@ class Convener(RunRecords):
         prompts = Prompts(ledger.record.seed, protocol.prompt_folders, protocol.name, word_share=words)
         day = setup.get("day") or _utc_date(ledger.record.created)
         return (looking_council() if setup.get("look") else Council)(
-            roster, question, ledger=ledger, prompts=prompts,
-            carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
+            roster,
+            question,
+            ledger=ledger,
+            prompts=prompts,
+            carry_out=self.run_context.make_caller(ledger, roster, self.store),
+            grace=self._flags.get("grace"),
+            effort=setup.get("effort"),
             context=template_context(question, roster, packet_from(setup), day),
-            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.settings.phase_timeouts(), keeps_conversations=protocol.keeps_conversations,
-        )  # fmt: skip
+            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)),
+            timeouts=self.settings.phase_timeouts(),
+            keeps_conversations=protocol.keeps_conversations,
+        )
 
     async def _prepare_members(self, roster: Roster, on_event: Listener) -> None:
         """Download and start whatever the members need, before the run is stored."""

@@ -50,9 +50,13 @@ class Source:
 
     def as_json(self) -> Json:
         return {
-            "name": self.name, "vendor": self.vendor, "found": self.found, "state": self.state, "detail": self.detail,
+            "name": self.name,
+            "vendor": self.vendor,
+            "found": self.found,
+            "state": self.state,
+            "detail": self.detail,
             "models": len(self.models),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,13 @@ SERVICE = "council"
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CONTENT_VALUES = ("true", "1", "span_only", "span_and_event")
 # Providers by their names in the GenAI conventions; any other has its own name.
-PROVIDER_NAMES = {"google": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai", "bedrock": "aws.bedrock"}  # fmt: skip
+PROVIDER_NAMES = {
+    "google": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+}
 NAME = re.compile(r"[\w.:/@+*-]{1,200}")  # of a model or a response; anything else may be text of a prompt
 NANOS = 1_000_000_000
 _logger = logging.getLogger(__name__)
@@ -171,18 +177,30 @@ class RunSpans:
     def _start_run(self) -> None:
         """Start the span of the run; of a resumed run that of this process's part, below the first one."""
         plan, part = self._plan, self._part
-        root = SpanContext(make_trace_id(self.record.run), make_span_id(self.record.run, "run"), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))  # fmt: skip
+        root = SpanContext(
+            make_trace_id(self.record.run),
+            make_span_id(self.record.run, "run"),
+            is_remote=True,
+            trace_flags=TraceFlags(TraceFlags.SAMPLED),
+        )
         about = {
-            "gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": plan.get("protocol", ""),
-            "gen_ai.conversation.id": self.record.run, "council.run": self.record.run, "council.task": plan.get("task", ""),
-        }  # fmt: skip
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": plan.get("protocol", ""),
+            "gen_ai.conversation.id": self.record.run,
+            "council.run": self.record.run,
+            "council.task": plan.get("task", ""),
+        }
         if self.content:
             about["council.question"] = redact_text(str(plan.get("question", "")))
         around = trace.get_current_span().get_span_context()  # of the program that uses the library
         self.run_span = self._start(
-            f"invoke_workflow {plan.get('protocol', '')}".strip(), f"part {part}" if part else "run", time.time(), about,
-            parent=NonRecordingSpan(root) if part else None, links=[Link(around)] if around.is_valid else [],
-        )  # fmt: skip
+            f"invoke_workflow {plan.get('protocol', '')}".strip(),
+            f"part {part}" if part else "run",
+            time.time(),
+            about,
+            parent=NonRecordingSpan(root) if part else None,
+            links=[Link(around)] if around.is_valid else [],
+        )
 
     @property
     def _plan(self) -> Json:
@@ -195,9 +213,16 @@ class RunSpans:
         return sum(isinstance(entry.event, ev.Resumed) for entry in self.record.entries)
 
     def _start(
-        self, name: str, what: str, at: float, attributes: Json, *, parent: Span | None, kind: SpanKind = SpanKind.INTERNAL,
+        self,
+        name: str,
+        what: str,
+        at: float,
+        attributes: Json,
+        *,
+        parent: Span | None,
+        kind: SpanKind = SpanKind.INTERNAL,
         links: Sequence[Link] = (),
-    ) -> Span:  # fmt: skip
+    ) -> Span:
         ids, run = self.telemetry.ids.next, self.record.run
         ids.trace_id, ids.span_id = make_trace_id(run), make_span_id(run, what)
         try:
@@ -226,19 +251,32 @@ class RunSpans:
         kind, model = split_member(event.member)
         operation = "invoke_agent" if kind == "cli" else "chat"
         about: Json = {
-            "gen_ai.operation.name": operation, "gen_ai.provider.name": PROVIDER_NAMES.get(kind, kind), "gen_ai.request.model": model or kind,
-            "gen_ai.agent.name": event.seat, "gen_ai.conversation.id": self.record.run, "gen_ai.output.type": "json" if asked and asked.schema_name else "text",
-            "council.run": self.record.run, "council.phase": phase, "council.seat": event.seat, "council.attempt": event.n,
-        }  # fmt: skip
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": PROVIDER_NAMES.get(kind, kind),
+            "gen_ai.request.model": model or kind,
+            "gen_ai.agent.name": event.seat,
+            "gen_ai.conversation.id": self.record.run,
+            "gen_ai.output.type": "json" if asked and asked.schema_name else "text",
+            "council.run": self.record.run,
+            "council.phase": phase,
+            "council.seat": event.seat,
+            "council.attempt": event.n,
+        }
         if self.content and asked:
             about |= _describe_messages(asked.messages)
         span = self._start(
-            f"{operation} {model or kind}", f"call {event.key} {event.n}", at, about, parent=self.phase_span(phase, at) or self.run_span,
+            f"{operation} {model or kind}",
+            f"call {event.key} {event.n}",
+            at,
+            about,
+            parent=self.phase_span(phase, at) or self.run_span,
             kind=SpanKind.CLIENT,
-        )  # fmt: skip
+        )
         self.calls[event.key, event.n] = span, at
 
-    def end_call(self, key: str, n: int, at: float, *, fault: str = "", detail: str = "", first_text: float | None = None) -> None:  # fmt: skip
+    def end_call(
+        self, key: str, n: int, at: float, *, fault: str = "", detail: str = "", first_text: float | None = None
+    ) -> None:
         if not (known := self.calls.pop((key, n), None)):
             return
         span, started = known
@@ -261,7 +299,12 @@ class RunSpans:
 def _describe_result(result: Json, content: bool) -> Json:
     """Return the attributes of a response: tokens, model, id and finish reason."""
     usage, about = result.get("usage") or {}, {}
-    names = {"in": "input_tokens", "out": "output_tokens", "cached": "cache_read.input_tokens", "written": "cache_creation.input_tokens"}  # fmt: skip
+    names = {
+        "in": "input_tokens",
+        "out": "output_tokens",
+        "cached": "cache_read.input_tokens",
+        "written": "cache_creation.input_tokens",
+    }
     for name, attribute in names.items():
         if usage.get(name) or (name in usage and name in ("in", "out")):
             about[f"gen_ai.usage.{attribute}"] = usage[name]
@@ -353,6 +396,13 @@ def _on_closed(spans: RunSpans, event: ev.Closed, at: float) -> None:
 
 
 HANDLERS: dict[type, Callable[[RunSpans, Any, float], None]] = {
-    ev.PhaseStarted: _on_phase, ev.PhaseEnded: _on_phase_ended, ev.Asked: _on_asked, ev.Attempted: _on_attempted, ev.Faulted: _on_faulted,
-    ev.Billed: _on_billed, ev.Stated: _on_stated, ev.WasAbsent: _on_absent, ev.Closed: _on_closed,
-}  # fmt: skip
+    ev.PhaseStarted: _on_phase,
+    ev.PhaseEnded: _on_phase_ended,
+    ev.Asked: _on_asked,
+    ev.Attempted: _on_attempted,
+    ev.Faulted: _on_faulted,
+    ev.Billed: _on_billed,
+    ev.Stated: _on_stated,
+    ev.WasAbsent: _on_absent,
+    ev.Closed: _on_closed,
+}

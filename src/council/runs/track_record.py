@@ -68,8 +68,12 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> J
             f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
         )
     row = {
-        "at": time.time(), "label": "right" if is_right else "wrong", "value": value[:MAX_NOTE_CHARS], "note": note[:MAX_NOTE_CHARS], "seats": seats,
-    }  # fmt: skip
+        "at": time.time(),
+        "label": "right" if is_right else "wrong",
+        "value": value[:MAX_NOTE_CHARS],
+        "note": note[:MAX_NOTE_CHARS],
+        "seats": seats,
+    }
     await records.store.save_outcome(run, row)
     return {"schema": "council.outcome/1", "run": run, **row}
 
@@ -94,10 +98,13 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[Json]
             confidence = next((one.reply.get("confidence") for one in reversed(said) if one.reply), None)
             rows.append(
                 {
-                    "seat": seat.name, "perspective": seat.perspective, "member": seat.served_by or seat.model,
-                    "right": right, "confidence": _probability(confidence),
+                    "seat": seat.name,
+                    "perspective": seat.perspective,
+                    "member": seat.served_by or seat.model,
+                    "right": right,
+                    "confidence": _probability(confidence),
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -126,16 +133,13 @@ def find_positions(minutes: Minutes) -> dict[str, bool]:
     if stances := details.get("stances"):
         known = {name: stance == "STAND" for name, stance in stances.items() if stance in ("STAND", "REJECTED")}
         return {**known, details["leader"]: True} if details.get("leader") else known
-    own = {name: (_last_reply(minutes, name) or {}).get("verdict") for name in names}
+    replies = {name: [said.reply for said in minutes.statements_of(name) if said.reply] for name in names}
+    own = {name: found[-1].get("verdict") if found else None for name, found in replies.items()}
     if verdict.get("verdict") and any(own.values()):
         return {name: word == verdict["verdict"] for name, word in own.items() if word}
     if verdict.get("agreement") == "full":
         return dict.fromkeys(names, True)
     return {}
-
-
-def _last_reply(minutes: Minutes, name: str) -> Json | None:
-    return next((said.reply for said in reversed(minutes.statements_of(name)) if said.reply), None)
 
 
 def _holds_value(text: str, value: str) -> bool | None:

@@ -107,9 +107,15 @@ def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
     log = _open_log(_log_path(env))
     try:
         process = subprocess.Popen(
-            WORKER_COMMAND, env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)}, cwd="/", stdin=subprocess.DEVNULL,
-            stdout=log, stderr=log, start_new_session=True, pass_fds=() if lock is None else (lock,),
-        )  # fmt: skip
+            WORKER_COMMAND,
+            env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=() if lock is None else (lock,),
+        )
     finally:
         os.close(log)
     threading.Thread(target=process.wait, daemon=True).start()  # reap it when it ends

@@ -16,9 +16,13 @@ class Brave(SearchProvider):
 
     def __init__(self, setup: SearchSetup) -> None:
         self._client = SearchClient(
-            self.name, setup.base_url or BASE_URL, {"X-Subscription-Token": setup.key},
-            auth_hint=f"check {self.key_env}", secret=setup.key, auth_statuses=AUTH_STATUSES,
-        )  # fmt: skip
+            self.name,
+            setup.base_url or BASE_URL,
+            {"X-Subscription-Token": setup.key},
+            auth_hint=f"check {self.key_env}",
+            secret=setup.key,
+            auth_statuses=AUTH_STATUSES,
+        )
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         params = {

@@ -232,13 +232,10 @@ class LocalFiles(SearchProvider):
             if text is None:
                 left_out.append(path)
             elif text:
-                index.add(self._display_name(path.relative_to(root)), text)
+                shown = os.path.relpath(self._root / path.relative_to(root), self._folder)
+                index.add(Path(shown).as_posix(), text)
         self._add_remarks(files, read, left_out, len(index.passages))
         return index
-
-    def _display_name(self, name: Path) -> str:
-        """Return the path relative to the run's folder."""
-        return Path(os.path.relpath(self._root / name, self._folder)).as_posix()
 
     def _add_remarks(self, files: Sequence[Path], read: int, left_out: Sequence[Path], passages: int) -> None:
         pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])

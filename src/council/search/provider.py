@@ -100,9 +100,15 @@ class SearchClient:
     """HTTP client of one provider."""
 
     def __init__(
-        self, name: str, base_url: str, headers: Mapping[str, str], *,
-        auth_hint: str, secret: str = "", auth_statuses: tuple[int, ...] = (401, 403),
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        base_url: str,
+        headers: Mapping[str, str],
+        *,
+        auth_hint: str,
+        secret: str = "",
+        auth_statuses: tuple[int, ...] = (401, 403),
+    ) -> None:
         self.name = name
         self.base_url = base_url.rstrip("/")
         self.headers = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}

@@ -32,10 +32,18 @@ REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
         re.compile(r"\b(?:new|updated|real|actual) instructions?\s*:", re.I),
     ),
     "gives its reader another role": (
-        re.compile(r"\byou are now (?:an? |the |my |acting|called|named|no longer|free\b|dan\b|in \w+ mode|unrestricted)", re.I),
-        re.compile(r"\b(?:from now on|for the rest of this conversation),? (?:you|act|respond|answer|always|only)\b", re.I),
-        re.compile(r"\b(?:act|behave|respond) as (?:if you (?:are|were)|an? (?:unrestricted|different|new|evil))\b", re.I),
-        re.compile(_SENTENCE_START + r"(?:system|assistant|developer)(?: (?:prompt|message|note|override))?\s*:(?!:)", re.I),
+        re.compile(
+            r"\byou are now (?:an? |the |my |acting|called|named|no longer|free\b|dan\b|in \w+ mode|unrestricted)", re.I
+        ),
+        re.compile(
+            r"\b(?:from now on|for the rest of this conversation),? (?:you|act|respond|answer|always|only)\b", re.I
+        ),
+        re.compile(
+            r"\b(?:act|behave|respond) as (?:if you (?:are|were)|an? (?:unrestricted|different|new|evil))\b", re.I
+        ),
+        re.compile(
+            _SENTENCE_START + r"(?:system|assistant|developer)(?: (?:prompt|message|note|override))?\s*:(?!:)", re.I
+        ),
         re.compile(r"<\|[a-z_]{2,30}\|>|\[/?INST\]|</?(?:system|assistant|instructions?)>", re.I),
     ),
     "asks for the prompt or the context": (
@@ -47,18 +55,26 @@ REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
         ),
     ),
     "holds script": (
-        re.compile(r"<\s*/?\s*(?:script|iframe|object|embed)\b|\bjavascript:(?=[^\s])|\bdata:text/html|\bon(?:error|load|click|mouseover)\s*=\s*[\"'\w]", re.I),
+        re.compile(
+            r"<\s*/?\s*(?:script|iframe|object|embed)\b|\bjavascript:(?=[^\s])|\bdata:text/html|\bon(?:error|load|click|mouseover)\s*=\s*[\"'\w]",
+            re.I,
+        ),
         re.compile(r"\b(?:eval|exec|Function|setTimeout|document\.write)\s*\(\s*[^\s)]"),
     ),
     "gives commands to run": (
         re.compile(r"\b(?:run|execute|paste|type in|enter) (?:the following|this|these)\b", re.I),
-        re.compile(r"\brm\s+-(?:rf|fr|r\s+-f|f\s+-r)\b|\b(?:curl|wget)\b[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bmkfs\.|:\(\)\s*\{"),
-        re.compile(r"\b(?:call|invoke|use) your \S{1,40}(?: \S{1,40})? ?tools?\b|</?(?:tool_call|function_call|tool_use)\b", re.I),
+        re.compile(
+            r"\brm\s+-(?:rf|fr|r\s+-f|f\s+-r)\b|\b(?:curl|wget)\b[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bmkfs\.|:\(\)\s*\{"
+        ),
+        re.compile(
+            r"\b(?:call|invoke|use) your \S{1,40}(?: \S{1,40})? ?tools?\b|</?(?:tool_call|function_call|tool_use)\b",
+            re.I,
+        ),
     ),
     "holds a fence": (
         re.compile(r"<<<|>>>(?! (?:import|from|print|def|class|for|if|with|[a-zA-Z_][\w.]*\s*[=(\[]|[\d\"'(\[{]))"),
     ),
-}  # fmt: skip
+}
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
 MIN_PART_CHARS = 20  # average characters between slashes and dashes of encoded text; path names are shorter
 
@@ -221,10 +237,6 @@ def normalise_url(url: str) -> str:
     params = [
         (name, value)
         for name, value in parse_qsl(parts.query, keep_blank_values=True)
-        if not _is_tracking_param(name.lower())
+        if name.lower() not in TRACKING_PARAMS and not name.lower().startswith("utm_")
     ]
     return f"{(parts.hostname or '').rstrip('.')}{port}{parts.path.rstrip('/')}?{urlencode(params)}"
-
-
-def _is_tracking_param(name: str) -> bool:
-    return name.startswith("utm_") or name in TRACKING_PARAMS

@@ -16,9 +16,12 @@ class Tavily(SearchProvider):
 
     def __init__(self, setup: SearchSetup) -> None:
         self._client = SearchClient(
-            self.name, setup.base_url or BASE_URL, {"Authorization": f"Bearer {setup.key}"},
-            auth_hint=f"check {self.key_env}", secret=setup.key,
-        )  # fmt: skip
+            self.name,
+            setup.base_url or BASE_URL,
+            {"Authorization": f"Bearer {setup.key}"},
+            auth_hint=f"check {self.key_env}",
+            secret=setup.key,
+        )
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         body: dict[str, Any] = {

@@ -81,9 +81,16 @@ DEFAULTS: dict[str, Any] = {
 }
 CHECK_FLAG = "--check"
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
-FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
-         "effort": ("--effort", ()), "notify": ("--notify", ()), "hedge": ("--hedge", ()), "check": (CHECK_FLAG, ()),
-         "packet_tokens": ("--packet-tokens", ())}  # fmt: skip
+FLAG_KEYS = {
+    "timeout": ("--timeout", ()),
+    "report_dir": ("--report-dir", ()),
+    "max_cost": ("--max-cost", ("budget",)),
+    "effort": ("--effort", ()),
+    "notify": ("--notify", ()),
+    "hedge": ("--hedge", ()),
+    "check": (CHECK_FLAG, ()),
+    "packet_tokens": ("--packet-tokens", ()),
+}
 NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 ON_OFF = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
@@ -292,14 +299,18 @@ def _merge_layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any]
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
     settings = _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
     return replace(
-        settings, named_members=(named := _read_named_members(flags.get("models"))), seat_count=_read_seat_count(flags.get("seat_count"), named), cheap=bool(flags.get("cheap")),
+        settings,
+        named_members=(named := _read_named_members(flags.get("models"))),
+        seat_count=_read_seat_count(flags.get("seat_count"), named),
+        cheap=bool(flags.get("cheap")),
         excluded_vendors=_read_excluded_vendors(flags.get("exclude_family")),
         ignored_file=find_ignored_file(folder, env, config),
         user_prices=_list_prices(user_values) if has_trust else None,
         guards_cap=_has_user_cap(user_values, flags),
         trust_flags={name: flags.get(name) for name in ("trust", "trusted")},
-        trusted=request if has_trust else None, untrusted=None if has_trust else request,
-    )  # fmt: skip
+        trusted=request if has_trust else None,
+        untrusted=None if has_trust else request,
+    )
 
 
 def _make_trust_request(
@@ -391,7 +402,11 @@ def _read_named_members(given: Any) -> tuple[str, ...]:
 def _iter_layers(
     folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None
 ) -> Iterator[Layer]:
-    yield BUILT_IN, {**DEFAULTS, "providers": _built_in_providers(env)}
+    providers = {
+        name: {**row, "api_key_env": _first_set_variable(row.get("api_key_env", [""]), env)}
+        for name, row in catalogue().providers.items()
+    }
+    yield BUILT_IN, {**DEFAULTS, "providers": providers}
     if host := env.get("OLLAMA_HOST", "").strip():
         # Detected like an API key, so a base_url in a configuration file takes precedence.
         yield Origin(OriginKind.ENVIRONMENT, "OLLAMA_HOST"), {"providers": {"ollama": {"base_url": ollama_url(host)}}}
@@ -408,13 +423,6 @@ def _iter_layers(
     if lists := env.get("COUNCIL_MODEL_LISTS", "").strip():
         yield Origin(OriginKind.ENVIRONMENT, "COUNCIL_MODEL_LISTS"), {"model_lists": ON_OFF.get(lists.lower(), lists)}
     yield from _flag_layers(flags)
-
-
-def _built_in_providers(env: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        name: {**row, "api_key_env": _first_set_variable(row.get("api_key_env", [""]), env)}
-        for name, row in catalogue().providers.items()
-    }
 
 
 def _first_set_variable(names: list[str], env: Mapping[str, str]) -> str:
@@ -473,7 +481,19 @@ def _parse_number(text: str) -> Any:
     return text
 
 
-TABLES = ("models", "rosters", "search", "budget", "general", "human", "commands", "store", "keys", "members", "telemetry")  # fmt: skip
+TABLES = (
+    "models",
+    "rosters",
+    "search",
+    "budget",
+    "general",
+    "human",
+    "commands",
+    "store",
+    "keys",
+    "members",
+    "telemetry",
+)
 
 
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:

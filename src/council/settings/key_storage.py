@@ -108,12 +108,8 @@ def _keyring_error(error: Exception | None) -> UsageError:
     )
 
 
-def _names_file(env: Mapping[str, str]) -> Path:
-    return config_folder(env) / NAMES_FILE
-
-
 def _write_names(names: list[str], env: Mapping[str, str]) -> None:
-    write_private(_names_file(env), json.dumps(names) + "\n")
+    write_private(config_folder(env) / NAMES_FILE, json.dumps(names) + "\n")
 
 
 # Command
@@ -174,9 +170,14 @@ def _run_command(command: str, name: str, env: Mapping[str, str]) -> str:
         )
     try:
         done = subprocess.run(
-            [program, *words[1:], name], env=dict(env), stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=COMMAND_TIMEOUT_S, cwd="/", check=False,
-        )  # fmt: skip
+            [program, *words[1:], name],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=COMMAND_TIMEOUT_S,
+            cwd="/",
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise ConfigError(
             f"the command {quote_value(words[0])} of [keys] printed no key for {name} within {COMMAND_TIMEOUT_S:g} s: "

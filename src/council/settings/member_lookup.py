@@ -50,7 +50,7 @@ def vendor_of(member: str, settings: Settings) -> str:
     provider, name = split_member(member)
     if member in settings.custom_members:
         return settings.custom_members[member]
-    if not is_known_prefix(provider, settings):
+    if provider not in SPECIAL_MEMBERS and provider not in settings.providers and provider not in MEMBERS:
         raise _unknown_member_error(member, settings)
     if not name.strip() and provider not in NO_MODEL_NEEDED:
         form = "PROVIDER:MODEL" if provider == "pai" else "AGENT" if provider == "cli" else "MODEL"
@@ -72,11 +72,6 @@ def list_inputs(member: str, settings: Settings) -> frozenset[str]:
         for kind, takes in settings.members.get(known, {}).items():
             (found.add if takes else found.discard)(kind.removesuffix("s"))
     return frozenset(found)
-
-
-def is_known_prefix(prefix: str, settings: Settings) -> bool:
-    """Return whether members with this prefix exist: shipped, of a provider, or of an installed package."""
-    return prefix in SPECIAL_MEMBERS or prefix in settings.providers or prefix in MEMBERS
 
 
 def added_vendor(prefix: str) -> str:

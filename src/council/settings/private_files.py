@@ -25,10 +25,23 @@ OTHER_USERS = 0o077
 NO_PERMISSIONS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 # Names in Council's folders: what it creates, and what else may be there. The user writes the files for configuration.
 CREATED_NAMES = (
-    "council.db*", "repair-*", "reports", "locks", "servers", "evals", "worker.*", "chat_history",
-    "keys.json", "trust.json", "model_lists.json", "agent_help.json", "notices.json",
-    "*.gguf", "*.gguf.*", ".fetch-*",
-)  # fmt: skip
+    "council.db*",
+    "repair-*",
+    "reports",
+    "locks",
+    "servers",
+    "evals",
+    "worker.*",
+    "chat_history",
+    "keys.json",
+    "trust.json",
+    "model_lists.json",
+    "agent_help.json",
+    "notices.json",
+    "*.gguf",
+    "*.gguf.*",
+    ".fetch-*",
+)
 # In a folder that the user named and that has other content too: names that only Council uses, and reports.
 UNMISTAKABLE_NAMES = ("council.db", "council.db-*", "council.db.damaged*", "worker.log", "worker.log.1", "worker.lock")
 REPORT_FOLDER, REPORT_NAME = "reports", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-*.*"

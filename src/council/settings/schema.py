@@ -225,30 +225,78 @@ class Access(Enum):
 # Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
-        "protocol", "timeout", "effort", "warm_start", "hedge", "check", "packet_tokens", "model_lists", "general.deliberate", "human.timeout",
-        "members.MEMBER.images", "members.MEMBER.pdf",
+        "protocol",
+        "timeout",
+        "effort",
+        "warm_start",
+        "hedge",
+        "check",
+        "packet_tokens",
+        "model_lists",
+        "general.deliberate",
+        "human.timeout",
+        "members.MEMBER.images",
+        "members.MEMBER.pdf",
         "vendors",  # a choice among the vendors of the user
-        "rosters.NAME.about", "rosters.NAME.seats.name", "rosters.NAME.seats.role", "rosters.NAME.seats.lens",
-        "rosters.NAME.seats.stance", "rosters.NAME.seats.style",
+        "rosters.NAME.about",
+        "rosters.NAME.seats.name",
+        "rosters.NAME.seats.role",
+        "rosters.NAME.seats.lens",
+        "rosters.NAME.seats.stance",
+        "rosters.NAME.seats.style",
     ),
     Access.LOWER: ("budget.max_cost", "budget.max_cost_per_day", "budget.confirm_above"),
     Access.MEMBER: (
-        "models.default", "models.strong", "models.fast", "models.other",
-        "seats.NAME.model", "seats.NAME.fallback", "chair.model", "chair.fallback",
-        "rosters.NAME.seats", "rosters.NAME.seats.model", "rosters.NAME.seats.fallback", "rosters.NAME.chair.model",
+        "models.default",
+        "models.strong",
+        "models.fast",
+        "models.other",
+        "seats.NAME.model",
+        "seats.NAME.fallback",
+        "chair.model",
+        "chair.fallback",
+        "rosters.NAME.seats",
+        "rosters.NAME.seats.model",
+        "rosters.NAME.seats.fallback",
+        "rosters.NAME.chair.model",
         "rosters.NAME.chair.fallback",
     ),
     Access.TRUSTED: (
-        "providers.NAME.wire", "providers.NAME.base_url", "providers.NAME.api_key_env", "providers.NAME.vendor",
-        "providers.NAME.max_connections", "providers.NAME.rate", "providers.NAME.structured", "providers.NAME.token_field", "providers.NAME.backoff",
-        "providers.NAME.connect", "providers.NAME.first_byte", "providers.NAME.idle", "providers.NAME.via", "providers.NAME.prompt_cache",
-        "search.provider", "search.max_results", "search.base_url", "search.folder",
-        "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
-        "commands.AGENT.first_byte", "commands.AGENT.idle", "commands.AGENT.pass_env",
-        "report_dir", "store.keep_days", "store.url", "store.lease_seconds", "store.owner", "keys.command", "telemetry.content",
+        "providers.NAME.wire",
+        "providers.NAME.base_url",
+        "providers.NAME.api_key_env",
+        "providers.NAME.vendor",
+        "providers.NAME.max_connections",
+        "providers.NAME.rate",
+        "providers.NAME.structured",
+        "providers.NAME.token_field",
+        "providers.NAME.backoff",
+        "providers.NAME.connect",
+        "providers.NAME.first_byte",
+        "providers.NAME.idle",
+        "providers.NAME.via",
+        "providers.NAME.prompt_cache",
+        "search.provider",
+        "search.max_results",
+        "search.base_url",
+        "search.folder",
+        "prices.MEMBER.input",
+        "prices.MEMBER.cached",
+        "prices.MEMBER.write",
+        "prices.MEMBER.output",
+        "commands.AGENT.first_byte",
+        "commands.AGENT.idle",
+        "commands.AGENT.pass_env",
+        "report_dir",
+        "store.keep_days",
+        "store.url",
+        "store.lease_seconds",
+        "store.owner",
+        "keys.command",
+        "telemetry.content",
         "notify",  # starts a program of the desktop
     ),
-}  # fmt: skip
+}
 USER_KEYS = ("keys.command", "telemetry.content")  # refused in the file of a project, even with trust
 KEY_ACCESS: Mapping[str, Access] = {key: access for access, keys in KEYS_BY_ACCESS.items() for key in keys}
 KEY_PLACEHOLDERS = {
@@ -357,11 +405,6 @@ VARIABLE_MEANINGS: Mapping[str, str] = {
 }
 
 
-def _quote_key_part(key: str) -> str:
-    """Quote a part of a dotted key if it may contain dots, as in TOML."""
-    return f"'{key}'" if _PRICED_MEMBER.fullmatch(key) else key
-
-
 def split_key(dotted: str) -> list[str]:
     """Split a dotted key into its parts."""
     return [part.strip("'") for part in _KEY_PART.findall(dotted)]
@@ -394,7 +437,8 @@ def validate_table(
     """
     rows: list[tuple[str, Any]] = []
     for key, value in table.items():
-        dotted = f"{prefix}.{_quote_key_part(key)}" if prefix else key
+        part = f"'{key}'" if _PRICED_MEMBER.fullmatch(key) else key  # it may contain dots
+        dotted = f"{prefix}.{part}" if prefix else key
         is_user_key = key not in keys or key == "*"  # a user-chosen name
         rule = _check_user_key(keys, key, dotted, where) if is_user_key else keys[key]
         if isinstance(rule, Mapping):

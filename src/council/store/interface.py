@@ -305,9 +305,6 @@ class Store(LedgerStore, Protocol):
     async def find_owner(self, run: str) -> RunOwner | None:
         """Return the process that executes a run, if one does and its name is known."""
 
-    async def list_abandoned(self) -> list[str]:
-        """Return detached runs that have started and that no process executes, oldest first."""
-
     async def run_state(self, run: str) -> RunState: ...
     async def states_of(self, rows: Sequence[Mapping[str, Any]]) -> list[RunState]:
         """Return the states of listed runs, from their `id`, `status` and `detached`."""

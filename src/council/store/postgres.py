@@ -310,7 +310,7 @@ class PostgresStore(WorkerTables, RunStore):
 
     def _group_rows(self, of_run: Mapping[str, Sequence[Row]]) -> tuple[list[Any], list[tuple[str, list[Any]]]]:
         """Return the values of new leases, and one statement with its values for each kind of row."""
-        rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "hush", *INSERTED, *CHANGED)}
+        rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "discard_stream", *INSERTED, *CHANGED)}
         for run, found in of_run.items():
             for kind, values in self._pack(run, without_discarded(found), rows["text"]):
                 rows[kind].append((run, *values))
@@ -494,12 +494,6 @@ class PostgresStore(WorkerTables, RunStore):
     async def find_owner(self, run: str) -> RunOwner | None:
         held = [lease for lease in await self._read_leases([run]) if lease.is_held]
         return held[0].process if held else None
-
-    async def list_abandoned(self) -> list[str]:
-        """Return detached runs that have started and whose lease has expired by the clock of the database, oldest first."""
-        query = """SELECT s.id FROM summaries s LEFT JOIN leases l ON l.run = s.id WHERE s.detached = 1 AND s.status = 'running'
-                   AND (l.run IS NULL OR l.expires <= clock_timestamp()) ORDER BY s.n"""
-        return [row[0] for row in await self._read(lambda db: db.execute(query).fetchall())]
 
     async def is_cancelled(self, run: str) -> bool:
         """Return whether a run was cancelled. For an owned run, this is read with its lease."""

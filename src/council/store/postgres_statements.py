@@ -76,8 +76,11 @@ CHANGED = {
         """UPDATE spending s SET charged = v.c4, estimated = v.c5 FROM (VALUES {}) v (c1, c2, c3, c4, c5)
            WHERE s.run = v.c1 AND s.key = v.c2 AND s.n = v.c3""",
     ),
-    "hush": ("text text", "DELETE FROM live_parts l USING (VALUES {}) v (c1, c2) WHERE l.run = v.c1 AND l.key = v.c2"),
-    "hush_all": ("text", "DELETE FROM live_parts l USING (VALUES {}) v (c1) WHERE l.run = v.c1"),
+    "discard_stream": (
+        "text text",
+        "DELETE FROM live_parts l USING (VALUES {}) v (c1, c2) WHERE l.run = v.c1 AND l.key = v.c2",
+    ),
+    "discard_streams": ("text", "DELETE FROM live_parts l USING (VALUES {}) v (c1) WHERE l.run = v.c1"),
     "close": (
         "text text text",
         "UPDATE runs r SET status = v.c2, report = v.c3, cancel = 0 FROM (VALUES {}) v (c1, c2, c3) WHERE r.id = v.c1",

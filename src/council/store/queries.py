@@ -403,8 +403,8 @@ WRITE_STATEMENTS = {
     "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
     "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
     "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",
-    "hush": "DELETE FROM live_parts WHERE run = ? AND key = ?",
-    "hush_all": "DELETE FROM live_parts WHERE run = ?",
+    "discard_stream": "DELETE FROM live_parts WHERE run = ? AND key = ?",
+    "discard_streams": "DELETE FROM live_parts WHERE run = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",

@@ -85,7 +85,7 @@ class JobThread:
                 self._thread.start()
         self._jobs.put(job)
 
-    def run(self, run: str, work: Work | None, *, has_ledger_rows: bool = False) -> asyncio.Future[Any]:
+    def run(self, run: str, work: Work | None) -> asyncio.Future[Any]:
         """Execute work; the future gets its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -94,7 +94,7 @@ class JobThread:
             with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
                 loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
-        self.put(Job(run, work, on_result, has_ledger_rows))
+        self.put(Job(run, work, on_result))
         return future
 
     def _run(self) -> None:
@@ -133,7 +133,7 @@ def without_discarded(rows: Sequence[Row]) -> list[Row]:
     """Return rows without the streamed text that a later row of the same transaction deletes."""
     ended, kept = set[object](), list[Row]()
     for row in reversed(rows):
-        if row[0] == "hush":
+        if row[0] == "discard_stream":
             ended.add(row[1][0])
         elif row[0] == "live" and row[1][0] in ended:
             continue
@@ -335,9 +335,9 @@ class RunStore(UserQueries):
         self._send_all_batches()  # charges that replace larger reservations come first
         return await self._write(run, lambda db: queries.reserve_spending(db, run, hold))
 
-    async def _write(self, run: str, work: Callable[[Connection], R], *, has_ledger_rows: bool = False) -> R:
+    async def _write(self, run: str, work: Callable[[Connection], R]) -> R:
         try:
-            result: R = await self._writer.run(run, work, has_ledger_rows=has_ledger_rows)
+            result: R = await self._writer.run(run, work)
             return result
         except self.database_errors as error:
             raise StoreError(self._explain(error)) from error
@@ -464,7 +464,7 @@ class RunStore(UserQueries):
         rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
         for (run,) in rows:
             if not await self.is_locked(run):
-                await self.write(run, [("hush_all", ())])
+                await self.write(run, [("discard_streams", ())])
 
     def list_temp_files(self) -> list[str]:
         return sorted(str(path.name) for path in self.folder.glob("*.tmp"))

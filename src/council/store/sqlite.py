@@ -493,11 +493,6 @@ class SqliteStore(RunStore):
         """Return the process that executes a run, if one does and its name is known."""
         return read_owner(self._lock_path(run))
 
-    async def list_abandoned(self) -> list[str]:
-        """Return detached runs that have started and that no process executes, oldest first."""
-        running = [row["id"] for row in await self.list_runs({"status": '["running"]'}) if row["detached"]]
-        return [run for run in reversed(running) if not await self.is_locked(run)]
-
     async def delete_run(self, run: str) -> None:
         await super().delete_run(run)
         self._lock_path(run).unlink(missing_ok=True)

@@ -14,10 +14,10 @@ from council.protocols.general.claims import (
     claim_ledger,
     find_consensus,
     is_resolved,
-    starts_with_word,
     words_by_seat,
 )
 from council.protocols.general.comparison import ClerkGroup, Comparison, compare_claims
+from council.protocols.general.replies import DisputeAnswer, Reconsidered
 from council.types import Json
 
 QUESTION = "What does it cost?"
@@ -105,7 +105,8 @@ def test_the_most_persistent_of_several_words_counts_and_unknown_ones_maintain()
     ],
 )
 def test_only_the_first_word_counts(text: str, starts: bool) -> None:
-    assert starts_with_word("CONCEDE", text) == starts
+    answer = DisputeAnswer(topic="D1", word="CONCEDE", paragraph=text, confidence=0.5)
+    assert Reconsidered(answers=[answer]).prose() == f"**D1** {text if starts else f'CONCEDE: {text}'}"
 
 
 # Consensus

@@ -130,8 +130,8 @@ def make_option(flag: dict[str, Any]) -> click.Option:
 def convene(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.runner import Runner
 
-    wish = build_request(words, params)
-    drive = Runner.from_flags(params, profile=wish.options.get("profile"))
+    request = build_request(words, params)
+    runner = Runner.from_flags(params, profile=request.options.get("profile"))
     if params["priority"] is not None and not params["detach"]:
         raise click.UsageError(
             f"--priority {params['priority']} is for runs that workers execute, nothing was started: add --detach"
@@ -139,8 +139,8 @@ def convene(words: tuple[str, ...], **params: Any) -> int:
     if params["detach"] and not params["dry_run"]:
         from council.doors.cli.run_commands import detach
 
-        return detach(drive, wish)
-    return drive.convene(wish, dry_run=params["dry_run"], detach=params["detach"])
+        return detach(runner, request)
+    return runner.convene(request, dry_run=params["dry_run"], detach=params["detach"])
 
 
 ACCEPT_SECRET_HELP = "Accept the values for which this packet is refused, in these files only: write their hashes to .council-secrets.toml."
@@ -149,10 +149,10 @@ ACCEPT_SECRET_HELP = "Accept the values for which this packet is refused, in the
 def show_packet(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.runner import Runner
 
-    wish = build_request(words, params)
-    runner = Runner.from_flags(params, profile=wish.options.get("profile"))
+    request = build_request(words, params)
+    runner = Runner.from_flags(params, profile=request.options.get("profile"))
     reason = params["accept_secret"]
-    return runner.show_packet(wish) if reason is None else runner.accept_secrets(wish, reason)
+    return runner.show_packet(request) if reason is None else runner.accept_secrets(request, reason)
 
 
 def packet_command() -> click.Command:

@@ -26,11 +26,11 @@ APPLESCRIPT = (
 )
 
 
-def notify(minutes: Minutes, env: Mapping[str, str], terminal: TextIO | None = None) -> None:
+def notify(minutes: Minutes, env: Mapping[str, str]) -> None:
     """Announce the end of a run. A notification that cannot be shown is no error."""
     text = format_notification(minutes)
     with suppress(OSError, ValueError):
-        _notify_terminal(text, env, terminal or sys.stderr)
+        _notify_terminal(text, env, sys.stderr)
     if command := desktop_command(text, env):
         with suppress(OSError, subprocess.TimeoutExpired):
             quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -499,8 +499,9 @@ def _matching(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def config_option(about: str = "Use this file instead of the project's council.toml.") -> click.Option:
-    return click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", help=about)
+def config_option() -> click.Option:
+    meaning = "Use this file instead of the project's council.toml."
+    return click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", help=meaning)
 
 
 def run_argument(*, required: bool = False) -> click.Argument:

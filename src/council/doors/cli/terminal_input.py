@@ -32,6 +32,7 @@ from council.types import Json
 
 POLL_INTERVAL_S = 0.2  # how often to check for open questions
 MAX_END_OF_INPUT = 3  # consecutive end-of-input reads that count as abstaining
+STDIN = 0
 SEPARATOR = "─" * 60
 FREE_TEXT_HELP = (
     "Type your answer, on one or more lines. End it with a line that has a single dot; type a single - to abstain."
@@ -83,18 +84,17 @@ class Abstained(Exception):
 class TerminalReader:
     """Read typed lines without a thread, so that Ctrl-C still stops the run."""
 
-    def __init__(self, handle: int = 0) -> None:
-        self._handle = handle
+    def __init__(self) -> None:
         self._buffer = b""
 
     @cached_property
     def fd(self) -> int:
         """The handle to read from, opened on first use."""
-        return _open_nonblocking(self._handle)
+        return _open_nonblocking(STDIN)
 
     def close(self) -> None:
         """Close the opened handle, because a conversation has many runs."""
-        if (opened := self.__dict__.pop("fd", self._handle)) != self._handle:
+        if (opened := self.__dict__.pop("fd", STDIN)) != STDIN:
             os.close(opened)
 
     def discard_input(self) -> None:

@@ -49,7 +49,7 @@ class Person(Protocol):
 
 
 def make_question(row: Json, problem: str = "") -> Question:
-    """Build the form of an open question; `trouble` says why the last answer was rejected."""
+    """Build the form of an open question; `problem` says why the last answer was rejected."""
     shown = clean(row["prompt"])
     if len(shown) > MAX_PROMPT_CHARS:
         shown = f"{shown[:MAX_PROMPT_CHARS]}…\n\n(`council watch {row['run']}` shows the full text.)"

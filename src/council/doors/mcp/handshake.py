@@ -114,7 +114,10 @@ def _is_valid_hello(params: object) -> bool:
     if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
         return False
     client = params.get("clientInfo")
-    named = [params.get("protocolVersion"), *((client.get("name"), client.get("version")) if isinstance(client, dict) else [None])]  # fmt: skip
+    named = [
+        params.get("protocolVersion"),
+        *((client.get("name"), client.get("version")) if isinstance(client, dict) else [None]),
+    ]
     return all(isinstance(value, str) for value in named)
 
 

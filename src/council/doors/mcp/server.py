@@ -46,8 +46,13 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
         return await _call_tool(council_tools, context, params)
 
     return Server(
-        "council", version=__version__, title="Council", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
-    )  # fmt: skip
+        "council",
+        version=__version__,
+        title="Council",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
 
 
 async def run_stdio(council_tools: CouncilTools, handshake: Handshake) -> None:
@@ -180,9 +185,15 @@ async def run_http(council_tools: CouncilTools, port: int) -> None:
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Guard is stricter
     app = make_server(council_tools).streamable_http_app(streamable_http_path=HTTP_PATH, transport_security=unchecked)
     config = uvicorn.Config(
-        HttpGuard(app, port, token), log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False, workers=1,
+        HttpGuard(app, port, token),
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        workers=1,
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
-    )  # fmt: skip
+    )
     print(f"council mcp: http://{LOOPBACK}:{port}{HTTP_PATH}", file=sys.stderr)
     print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
     await uvicorn.Server(config).serve(sockets=[listening])
@@ -201,11 +212,20 @@ def _listen(port: int) -> socket.socket:
 
 
 def serve(
-    place: Path, handshake: Handshake, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
-    http: bool = False, port: int = 0, no_worker: bool = False,
-) -> int:  # fmt: skip
+    place: Path,
+    handshake: Handshake,
+    *,
+    config: str | None = None,
+    max_cost: float | None = None,
+    allow_unpriced: bool = False,
+    http: bool = False,
+    port: int = 0,
+    no_worker: bool = False,
+) -> int:
     """Serve until the client disconnects."""
-    owner = Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced, not no_worker)  # fmt: skip
+    owner = Owner(
+        place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced, not no_worker
+    )
     council_tools = CouncilTools(owner)
     if refused := owner.describe_untrusted():
         print(refused, file=sys.stderr)

@@ -44,9 +44,13 @@ from council.types import Json
 
 def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> Json:
     return {
-        "run": minutes.run, "status": status, "phase": _current_phase(minutes) or None, "heard": minutes.answered_count,
-        "done": status not in OPEN_STATUSES, "line": status_line(minutes, status, awaited_seats),
-    }  # fmt: skip
+        "run": minutes.run,
+        "status": status,
+        "phase": minutes.rounds[-1].name if minutes.rounds else None,
+        "heard": minutes.answered_count,
+        "done": status not in OPEN_STATUSES,
+        "line": status_line(minutes, status, awaited_seats),
+    }
 
 
 def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> str:
@@ -68,10 +72,6 @@ def _not_started_line(protocol: str, status: RunStatus, minutes: Minutes) -> str
     if status not in OPEN_STATUSES:
         return f"{status} before the first phase: {_format_reason(minutes)}"
     return f"{protocol} is queued"
-
-
-def _current_phase(minutes: Minutes) -> str:
-    return minutes.rounds[-1].name if minutes.rounds else ""
 
 
 def _format_progress(minutes: Minutes) -> str:
@@ -226,10 +226,14 @@ class CouncilTools:
             owner.folder, owner.env, config=owner.config
         )  # shares its store with the others
         self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[Json]]] = {
-            "council_start": self.start, "council_wait": self.wait, "council_result": self.result,
-            "council_cancel": self.cancel, "council_estimate": self.estimate, "council_list": self.list_runs,
+            "council_start": self.start,
+            "council_wait": self.wait,
+            "council_result": self.result,
+            "council_cancel": self.cancel,
+            "council_estimate": self.estimate,
+            "council_list": self.list_runs,
             "council_panel": self.hold_panel,
-        }  # fmt: skip
+        }
 
     async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
         return await self._handlers[tool](arguments, client)
@@ -287,9 +291,9 @@ class CouncilTools:
         limits.check_files(options, folder, client.roots)
         settings = self.owner.settings(folder)
         settings.require_trust()
-        limits.check_members(
-            [*common.seats.values(), *common.models, *_as_list(options.get("explorer_model"))], settings
-        )
+        explorer = options.get("explorer_model")
+        explorers = [explorer] if isinstance(explorer, str) else []
+        limits.check_members([*common.seats.values(), *common.models, *explorers], settings)
         cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
         convener = self._make_convener(folder, common, options.get("profile"), cap)
         attached = tuple(limits.read_attached(common.attach, folder, client.roots))
@@ -384,7 +388,3 @@ class CouncilTools:
         if not minutes.run or not limits.is_within(Path(minutes.folder), roots):
             raise UnknownRun(f'no run "{name}" in the folders of this client: council_list shows its runs')
         return minutes.run
-
-
-def _as_list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else []

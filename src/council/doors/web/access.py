@@ -18,10 +18,33 @@ from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.store.interface import RequestKey
 
-CHAT_OPERATIONS = frozenset({
-    "get_page", "get_page_file", "get_docs", "open_session", "get_protocols", "get_options", "get_members", "get_roots", "estimate_run", "start_run", "get_runs", "get_run", "get_report", "get_positions", "get_spend",
-    "cancel_run", "get_asks", "answer_ask", "stream_run", "stream_runs", "list_models", "get_model", "create_chat_completion",
-})  # fmt: skip
+CHAT_OPERATIONS = frozenset(
+    {
+        "get_page",
+        "get_page_file",
+        "get_docs",
+        "open_session",
+        "get_protocols",
+        "get_options",
+        "get_members",
+        "get_roots",
+        "estimate_run",
+        "start_run",
+        "get_runs",
+        "get_run",
+        "get_report",
+        "get_positions",
+        "get_spend",
+        "cancel_run",
+        "get_asks",
+        "answer_ask",
+        "stream_run",
+        "stream_runs",
+        "list_models",
+        "get_model",
+        "create_chat_completion",
+    }
+)
 OPERATIONS = {
     "chat": CHAT_OPERATIONS,
     "runs": CHAT_OPERATIONS | {"get_attempts", "get_packet", "resume_run", "fork_run", "delete_run", "change_run"},

@@ -66,12 +66,18 @@ def create_app(app_state: AppState, token: str, origins: Mapping[str, str]) -> G
 
 def _make_api() -> FastAPI:
     app = FastAPI(
-        title="Council", version="1", description="Start councils, follow them, and read their reports.",
-        openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
-        telemetry=NO_TELEMETRY, lifespan=_lifespan,
+        title="Council",
+        version="1",
+        description="Start councils, follow them, and read their reports.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
+        lifespan=_lifespan,
         dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(access.check_scope)],
         generate_unique_id_function=lambda route: route.name,
-    )  # fmt: skip
+    )
     for router in ROUTERS:
         app.include_router(router)
     return app

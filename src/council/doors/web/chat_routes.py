@@ -119,9 +119,13 @@ def _model_json(model: ChatModel) -> Json:
     "/chat/completions", response_model=models.ChatCompletion, responses=chat_responses(models.EXAMPLE_COMPLETION, 404)
 )
 async def create_chat_completion(
-    body: ChatRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None,
+    body: ChatRequest,
+    request: Request,
+    app_state: AppStateDep,
+    user: UserDep,
+    idempotency_key: KeyHeader = None,
     retry_count: RetryCount = None,
-) -> RunResponse:  # fmt: skip
+) -> RunResponse:
     """Ask a council. The run continues if the client disconnects; the same Idempotency-Key returns it again."""
     _check_request(body)
     model = await _find_model(app_state, body.model)

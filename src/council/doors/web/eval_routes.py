@@ -18,12 +18,22 @@ from council.types import Json
 
 eval_router = APIRouter(prefix="/api", tags=["history"])
 EXAMPLE_EVAL = {
-    "id": "0f3a9c51d2b7", "at": 1_795_000_000.0, "dataset": "questions.jsonl", "questions": 120, "equal": "tokens", "unfinished": 0,
-    "members": ["anthropic:claude-opus-5.5"], "arms": ["single", "collaborative", "self-consistency=collaborative"],
-}  # fmt: skip
+    "id": "0f3a9c51d2b7",
+    "at": 1_795_000_000.0,
+    "dataset": "questions.jsonl",
+    "questions": 120,
+    "equal": "tokens",
+    "unfinished": 0,
+    "members": ["anthropic:claude-opus-5.5"],
+    "arms": ["single", "collaborative", "self-consistency=collaborative"],
+}
 EXAMPLE_RESULT = EXAMPLE_EVAL | {
-    "schema": "council.eval/1", "seed": 0, "folder": "questions.eval", "arms": [], "conclusions": ["120 questions …"],
-}  # fmt: skip
+    "schema": "council.eval/1",
+    "seed": 0,
+    "folder": "questions.eval",
+    "arms": [],
+    "conclusions": ["120 questions …"],
+}
 
 
 class EvalRow(Body):

@@ -518,8 +518,17 @@ class ChatCompletion(Body):
 
 
 EXAMPLE_COMPLETION: Json = {
-    "id": "chatcmpl-r2abcd", "object": "chat.completion", "created": 1794742800, "model": "council",
+    "id": "chatcmpl-r2abcd",
+    "object": "chat.completion",
+    "created": 1794742800,
+    "model": "council",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Scale up."}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 812, "completion_tokens": 240, "total_tokens": 1052},
-    "council": {"run": "r2abcd", "status": "complete", "trust": {"level": "medium"}, "cost": {"usd": 0.29, "estimated": False, "unpriced": []}, "degraded": []},
-}  # fmt: skip
+    "council": {
+        "run": "r2abcd",
+        "status": "complete",
+        "trust": {"level": "medium"},
+        "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
+        "degraded": [],
+    },
+}

@@ -52,11 +52,23 @@ class UnknownModel(UsageError):
 
 # HTTP status and code of each error class; the first match counts. Codes are never renamed.
 COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
-    Forbidden: (403, "forbidden"), UnknownModel: (404, "model_not_found"), UnknownEval: (404, "unknown_eval"), KeyReused: (422, "idempotency_key_reused"), UnknownRun: (404, "unknown_run"), RunOwned: (409, "run_owned"), RunConflict: (409, "run_conflict"),
-    LedgerMismatch: (409, "ledger_mismatch"), TrustRequired: (400, "trust_required"), ConfigError: (400, "invalid_configuration"),
-    CapTooLow: (422, "cap_too_low"), PacketRefused: (400, "packet_refused"), UsageError: (400, "invalid_request"), SearchNotEnabled: (400, "search_not_enabled"),
-    StoreError: (503, "store_unavailable"), CouncilError: (500, "internal_error"),
-}  # fmt: skip
+    Forbidden: (403, "forbidden"),
+    UnknownModel: (404, "model_not_found"),
+    UnknownEval: (404, "unknown_eval"),
+    KeyReused: (422, "idempotency_key_reused"),
+    UnknownRun: (404, "unknown_run"),
+    RunOwned: (409, "run_owned"),
+    RunConflict: (409, "run_conflict"),
+    LedgerMismatch: (409, "ledger_mismatch"),
+    TrustRequired: (400, "trust_required"),
+    ConfigError: (400, "invalid_configuration"),
+    CapTooLow: (422, "cap_too_low"),
+    PacketRefused: (400, "packet_refused"),
+    UsageError: (400, "invalid_request"),
+    SearchNotEnabled: (400, "search_not_enabled"),
+    StoreError: (503, "store_unavailable"),
+    CouncilError: (500, "internal_error"),
+}
 CHAT_PATH = "/v1/"  # its errors have the format of OpenAI
 CHAT_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "insufficient_quota"}  # by status
 HTTP_ERRORS = {404: "unknown_path", 405: "method_not_allowed"}
@@ -149,31 +161,48 @@ def run_json(minutes: Minutes, state: RunState) -> Json:
     """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
     summary = read_report(minutes)
     return {
-        "run": minutes.run, "id": minutes.run, "name": minutes.name, "folder": minutes.folder, "status": state.status, "running": state.is_running,
-        "report": summary, "above": format_degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes_json(minutes)),
-        "cap": minutes.cap, "cost": summary["cost"],
-    }  # fmt: skip
+        "run": minutes.run,
+        "id": minutes.run,
+        "name": minutes.name,
+        "folder": minutes.folder,
+        "status": state.status,
+        "running": state.is_running,
+        "report": summary,
+        "above": format_degraded_lines(minutes),
+        "plan": minutes.plan,
+        "minutes": clean_json(_minutes_json(minutes)),
+        "cap": minutes.cap,
+        "cost": summary["cost"],
+    }
 
 
 def _minutes_json(minutes: Minutes) -> Json:
     return {
-        "started": minutes.started, "seconds": minutes.seconds, "seq": minutes.seq,
-        "stopped": minutes.stopped, "reason": minutes.reason,
+        "started": minutes.started,
+        "seconds": minutes.seconds,
+        "seq": minutes.seq,
+        "stopped": minutes.stopped,
+        "reason": minutes.reason,
         "phases": [_phase_json(minutes, phase) for phase in minutes.phases.values()],
         "seats": [_seat_json(seat) for seat in minutes.all_seats],
         "notes": [{"what": note.what, "why": note.why} for note in minutes.notes],
-        "labels": minutes.labels, "files": minutes.files,
+        "labels": minutes.labels,
+        "files": minutes.files,
         "troubles": [{"type": trouble.type, **asdict(trouble)} for trouble in minutes.troubles],
-    }  # fmt: skip
+    }
 
 
 def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> Json:
     return {
-        "name": phase.name, "started": phase.started, "ended": phase.ended, "asked": phase.asked,
-        "apart": minutes.is_private_phase(phase.name), "labels": phase.labels,
+        "name": phase.name,
+        "started": phase.started,
+        "ended": phase.ended,
+        "asked": phase.asked,
+        "apart": minutes.is_private_phase(phase.name),
+        "labels": phase.labels,
         "said": [_statement_json(said) for said in phase.said.values()],
         "absent": [_absence_json(missed) for missed in phase.absent.values()],
-    }  # fmt: skip
+    }
 
 
 def _statement_json(statement: StatementMinutes) -> Json:
@@ -190,6 +219,22 @@ def _absence_json(absence: AbsenceMinutes) -> Json:
 
 
 def _seat_json(seat: SeatMinutes) -> Json:
-    names = ("name", "role", "perspective", "model", "vendor", "state", "phase", "since", "words", "served_by", "trouble",
-             "reason", "usd", "estimated", "attempts", "seconds")  # fmt: skip
+    names = (
+        "name",
+        "role",
+        "perspective",
+        "model",
+        "vendor",
+        "state",
+        "phase",
+        "since",
+        "words",
+        "served_by",
+        "trouble",
+        "reason",
+        "usd",
+        "estimated",
+        "attempts",
+        "seconds",
+    )
     return {name: getattr(seat, name) for name in names} | {"tokens": seat.usage.as_json()}

@@ -64,21 +64,34 @@ MEDIA_TYPES = {
     "html": "text/html",
 }  # others are plain text
 REPORT_RESPONSES = schemas.example_responses(schemas.EXAMPLE_REPORT, 404) | {
-    200: {"description": "The report.", "content": {
-        "text/plain": {"schema": {"type": "string"}, "example": "## Council Verdict"},
-        "application/json": {"schema": {"$ref": "#/components/schemas/Report"}, "example": schemas.EXAMPLE_REPORT},
-    }},
-}  # fmt: skip
+    200: {
+        "description": "The report.",
+        "content": {
+            "text/plain": {"schema": {"type": "string"}, "example": "## Council Verdict"},
+            "application/json": {"schema": {"$ref": "#/components/schemas/Report"}, "example": schemas.EXAMPLE_REPORT},
+        },
+    }
+}
 LINK_HEADER = {"Link": {"description": 'Address of the next page, with rel="next".', "schema": {"type": "string"}}}
 EXAMPLE_PACKET = {
     "receipt": {"files": 1, "bytes": 5120, "tokens": 1707, "skipped": []},
     "dossier": {"files": [{"path": "core.py"}]},
 }
 EXAMPLE_ROW = {
-    "kind": "point", "topic": "one node is enough", "text": "Write growth was not measured.", "status": "landed", "severity": "major",
-    "disputed_by": ["beta"], "ids": ["beta-1"], "landed": True, "ruling": "It is right.",
-    "seats": [{"seat": "alpha", "position": "agrees", "why": "its draft"}, {"seat": "beta", "position": "opposes", "why": "Not measured."}],
-}  # fmt: skip
+    "kind": "point",
+    "topic": "one node is enough",
+    "text": "Write growth was not measured.",
+    "status": "landed",
+    "severity": "major",
+    "disputed_by": ["beta"],
+    "ids": ["beta-1"],
+    "landed": True,
+    "ruling": "It is right.",
+    "seats": [
+        {"seat": "alpha", "position": "agrees", "why": "its draft"},
+        {"seat": "beta", "position": "opposes", "why": "Not measured."},
+    ],
+}
 EXAMPLE_POSITIONS = [{"seq": 31, "rows": [EXAMPLE_ROW]}]
 EXAMPLE_SPEND = {
     "schema": "council.spend/1",
@@ -99,13 +112,25 @@ EXAMPLE_SPEND = {
     responses=example_responses({"runs": [schemas.EXAMPLE_RUN_ROW], "more": False, "next": None}, headers=LINK_HEADER),
 )
 async def get_runs(
-    request: Request, app_state: AppStateDep, user: UserDep, task: FilterValue = None, verdict: FilterValue = None, protocol: FilterValue = None, status: FilterValue = None, q: FilterValue = None,
-    owner: Annotated[FilterValue, Query(description="Owner of the runs, such as ann@laptop; only with the token of the server.")] = None,
+    request: Request,
+    app_state: AppStateDep,
+    user: UserDep,
+    task: FilterValue = None,
+    verdict: FilterValue = None,
+    protocol: FilterValue = None,
+    status: FilterValue = None,
+    q: FilterValue = None,
+    owner: Annotated[
+        FilterValue, Query(description="Owner of the runs, such as ann@laptop; only with the token of the server.")
+    ] = None,
     project: Annotated[FilterValue, Query(description="Name of the repository or folder.")] = None,
-    from_: Annotated[FilterTime, Query(alias="from", description="Created at or after this time, in seconds since 1970.")] = None,
+    from_: Annotated[
+        FilterTime, Query(alias="from", description="Created at or after this time, in seconds since 1970.")
+    ] = None,
     to: Annotated[FilterTime, Query(description="Created before this time.")] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[FilterValue, Query(description="Last run of the previous page.")] = None,
-) -> ApiResponse:  # fmt: skip
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    before: Annotated[FilterValue, Query(description="Last run of the previous page.")] = None,
+) -> ApiResponse:
     """List runs: unfinished first, then newest."""
     if not user.sees_all:
         access.check_fields(owner=owner)
@@ -209,19 +234,30 @@ action_router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
 MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "status": "queued"}
 STATUS_RESPONSE: Json = {
-    "status_code": 202, "response_model": models.RunStatusBody,
+    "status_code": 202,
+    "response_model": models.RunStatusBody,
     "responses": example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
-}  # fmt: skip
+}
 EXAMPLE_ASK: Json = {
-    "run": EXAMPLE_RUN, "key": "draft/gamma", "seat": "gamma", "prompt": "…", "schema": None, "at": 1794742800.0, "fields": [],
-}  # fmt: skip
+    "run": EXAMPLE_RUN,
+    "key": "draft/gamma",
+    "seat": "gamma",
+    "prompt": "…",
+    "schema": None,
+    "at": 1794742800.0,
+    "fields": [],
+}
 
 
 @action_router.post("/cancel", **STATUS_RESPONSE)
 async def cancel_run(
-    run: RunId, request: Request, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None,
+    run: RunId,
+    request: Request,
+    app_state: AppStateDep,
+    user: UserDep,
+    body: EmptyRequest | None = None,
     idempotency_key: KeyHeader = None,
-) -> ApiResponse:  # fmt: skip
+) -> ApiResponse:
     """Stop a run. Its answers are kept, and it can be resumed. A run that has ended is a conflict (409)."""
     key = make_key(request, user, idempotency_key, body)
 
@@ -248,9 +284,13 @@ async def delete_run(run: RunId, app_state: AppStateDep) -> Response:
 
 @action_router.post("/resume", **STATUS_RESPONSE)
 async def resume_run(
-    run: RunId, request: Request, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None,
+    run: RunId,
+    request: Request,
+    app_state: AppStateDep,
+    user: UserDep,
+    body: EmptyRequest | None = None,
     idempotency_key: KeyHeader = None,
-) -> ApiResponse:  # fmt: skip
+) -> ApiResponse:
     """Queue an unfinished run for the local worker, which continues where it stopped. A complete run is a conflict (409)."""
     key = make_key(request, user, idempotency_key, body)
 
@@ -276,8 +316,13 @@ async def resume_run(
     responses=example_responses({"run": EXAMPLE_RUN, "id": EXAMPLE_RUN}, 404, 409, 415, status=202),
 )
 async def fork_run(
-    run: RunId, body: ForkRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None
-) -> ApiResponse:  # fmt: skip
+    run: RunId,
+    body: ForkRequest,
+    request: Request,
+    app_state: AppStateDep,
+    user: UserDep,
+    idempotency_key: KeyHeader = None,
+) -> ApiResponse:
     """Start a new run that reuses everything before a phase, optionally with other members."""
     key = make_key(request, user, idempotency_key, body)
     if not user.sees_all:

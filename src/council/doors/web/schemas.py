@@ -61,21 +61,24 @@ class RunRequest(BaseModel):
     root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
     seats: dict[str, str] = Field(default_factory=dict, description="Configured members by seat.")
     models: list[str] = Field(
-        default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order.",
+        default_factory=list,
+        description="One member for all seats, or one for each of 2 to 8 seats, in order.",
         json_schema_extra={"choices": "members"},
-    )  # fmt: skip
+    )
     cheap: bool = Field(
         default=False, title="Fast, cheaper models", description="Use the fast models of the available vendors."
     )
     exclude_family: list[str] = Field(
-        default_factory=list, title="Excluded vendors",
+        default_factory=list,
+        title="Excluded vendors",
         description="Vendors that no seat, chair, helper or fallback uses, such as anthropic.",
         json_schema_extra={"format": "lines"},
-    )  # fmt: skip
+    )
     decisions: list[str] = Field(
-        default_factory=list, description="Decisions already made, for the packet.",
+        default_factory=list,
+        description="Decisions already made, for the packet.",
         json_schema_extra={"format": "lines"},
-    )  # fmt: skip
+    )
     attachments: list[Attachment] = Field(
         default_factory=list, max_length=50, description="Images, PDFs and text files that are sent with the question."
     )
@@ -88,17 +91,22 @@ class RunRequest(BaseModel):
     redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")
     skip_secrets: bool = Field(default=False, description="Leave files with secrets out of the packet.")
     look: bool = Field(
-        default=False, title="Seats may read the project",
+        default=False,
+        title="Seats may read the project",
         description="Let each seat read files of the root before it answers.",
-    )  # fmt: skip
+    )
     check: bool = Field(
         default=False,
         title="Check the answer",
         description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
     )
     max_cost: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, title="Maximum cost, in dollars", description="In dollars; at most the owner's limit.",
-    )  # fmt: skip
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        title="Maximum cost, in dollars",
+        description="In dollars; at most the owner's limit.",
+    )
 
 
 class ForkRequest(BaseModel):
@@ -142,9 +150,12 @@ class ChatRequest(BaseModel):
     """Chat completion, as for OpenAI. Parameters that are not listed here have no effect."""
 
     model_config = ConfigDict(
-        extra="allow", frozen=True,
-        json_schema_extra={"examples": [{"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}]},
-    )  # fmt: skip
+        extra="allow",
+        frozen=True,
+        json_schema_extra={
+            "examples": [{"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}]
+        },
+    )
 
     model: str = Field(max_length=400, description="A name from /v1/models.")
     messages: list[ChatMessageBody] = Field(min_length=1)
@@ -186,30 +197,73 @@ COMMON_ERRORS = {
     422: "the request does not fit this description",
 }
 EXAMPLE_SEAT = {
-    "name": "alpha", "role": "Drafter & Red Teamer", "perspective": None, "model": "anthropic:claude-opus-4.6",
-    "vendor": "anthropic", "fallbacks": ["openai:gpt-5.2"],
-}  # fmt: skip
+    "name": "alpha",
+    "role": "Drafter & Red Teamer",
+    "perspective": None,
+    "model": "anthropic:claude-opus-4.6",
+    "vendor": "anthropic",
+    "fallbacks": ["openai:gpt-5.2"],
+}
 EXAMPLE_PLAN = {
-    "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "chosen by name", "question": "Shard or scale up?",
-    "target": None, "options": {}, "seats": [EXAMPLE_SEAT], "chair": {**EXAMPLE_SEAT, "name": "chair", "role": "Orchestrator"},
-    "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7}, "agents": 3,
-    "packet": {"files": [], "bytes": 0, "tokens": 0, "skipped": []}, "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},
-    "warnings": [], "cap": 1.0,
-}  # fmt: skip
+    "schema": "council.plan/1",
+    "task": "ask",
+    "protocol": "adversarial",
+    "why": "chosen by name",
+    "question": "Shard or scale up?",
+    "target": None,
+    "options": {},
+    "seats": [EXAMPLE_SEAT],
+    "chair": {**EXAMPLE_SEAT, "name": "chair", "role": "Orchestrator"},
+    "phases": [{"name": "draft", "calls": 3, "parallel": True}],
+    "calls": {"min": 5, "max": 7},
+    "agents": 3,
+    "packet": {"files": [], "bytes": 0, "tokens": 0, "skipped": []},
+    "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},
+    "warnings": [],
+    "cap": 1.0,
+}
 EXAMPLE_REPORT = {
-    "schema": "council.report/1", "run": EXAMPLE_RUN, "status": "complete", "task": "ask", "protocol": "adversarial",
-    "verdict": None, "outcome": "MODIFIED", "confidence": "MEDIUM", "answer": "Buy the bigger machine first.",
-}  # fmt: skip
+    "schema": "council.report/1",
+    "run": EXAMPLE_RUN,
+    "status": "complete",
+    "task": "ask",
+    "protocol": "adversarial",
+    "verdict": None,
+    "outcome": "MODIFIED",
+    "confidence": "MEDIUM",
+    "answer": "Buy the bigger machine first.",
+}
 EXAMPLE_RUN_ROW = {
-    "run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "name": "council-20261115-shard-or-scale-up", "folder": "/srv/shop", "question": "Shard or scale up?",
-    "protocol": "adversarial", "task": "ask", "status": "complete", "running": False, "unfinished": False, "verdict": None,
-    "outcome": "MODIFIED", "confidence": "MEDIUM", "created": 1794742800.0, "seconds": 71.9, "cost": 0.29,
-    "estimated": False, "title": None,
-}  # fmt: skip
+    "run": EXAMPLE_RUN,
+    "id": EXAMPLE_RUN,
+    "name": "council-20261115-shard-or-scale-up",
+    "folder": "/srv/shop",
+    "question": "Shard or scale up?",
+    "protocol": "adversarial",
+    "task": "ask",
+    "status": "complete",
+    "running": False,
+    "unfinished": False,
+    "verdict": None,
+    "outcome": "MODIFIED",
+    "confidence": "MEDIUM",
+    "created": 1794742800.0,
+    "seconds": 71.9,
+    "cost": 0.29,
+    "estimated": False,
+    "title": None,
+}
 EXAMPLE_STATEMENT = {
-    "key": "draft/alpha", "seat": "alpha", "state": "ok", "said": "Scale up.", "reply": None, "attempts": 1, "seconds": 12.4,
-    "served_by": "anthropic:claude-opus-4.6", "tokens": {"in": 812, "out": 240, "cached": 0},
-}  # fmt: skip
+    "key": "draft/alpha",
+    "seat": "alpha",
+    "state": "ok",
+    "said": "Scale up.",
+    "reply": None,
+    "attempts": 1,
+    "seconds": 12.4,
+    "served_by": "anthropic:claude-opus-4.6",
+    "tokens": {"in": 812, "out": 240, "cached": 0},
+}
 EXAMPLE_PHASE = {
     "name": "draft",
     "started": 1794742800.0,
@@ -219,26 +273,35 @@ EXAMPLE_PHASE = {
     "absent": [],
 }
 EXAMPLE_RUN_DETAIL = {
-    "run": EXAMPLE_RUN, "status": "complete", "running": False, "report": EXAMPLE_REPORT, "plan": EXAMPLE_PLAN,
-    "minutes": {"phases": [EXAMPLE_PHASE], "notes": [], "labels": {}}, "cap": 1.0, "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
-}  # fmt: skip
+    "run": EXAMPLE_RUN,
+    "status": "complete",
+    "running": False,
+    "report": EXAMPLE_REPORT,
+    "plan": EXAMPLE_PLAN,
+    "minutes": {"phases": [EXAMPLE_PHASE], "notes": [], "labels": {}},
+    "cap": 1.0,
+    "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
+}
 EXAMPLE_ATTEMPT = {
-    "key": "draft/alpha", "n": 1, "member": "anthropic:claude-opus-4.6", "seat": "alpha", "why": "", "request": "{…}",
+    "key": "draft/alpha",
+    "n": 1,
+    "member": "anthropic:claude-opus-4.6",
+    "seat": "alpha",
+    "why": "",
+    "request": "{…}",
     "result": {"text": "Scale up."},
-}  # fmt: skip
+}
 EXAMPLE_STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"phase","phase":"draft"}\n\n'
 
 
-def example_responses(
-    example: Any, *errors: int, status: int = 200, description: str = "OK.", headers: Json | None = None
-) -> Responses:
+def example_responses(example: Any, *errors: int, status: int = 200, headers: Json | None = None) -> Responses:
     """Return the response with its example, the common errors, and the given errors of this route."""
     lines = COMMON_ERRORS | {code: ROUTE_ERRORS[code] for code in errors}
     responses: Responses = {
         code: {"model": ErrorBody, "description": line.capitalize(), **_json_content(_error_example(code, line))}
         for code, line in lines.items()
     }
-    success: dict[str, Any] = {"description": description, **({"headers": headers} if headers else {})}
+    success: dict[str, Any] = {"description": "OK.", **({"headers": headers} if headers else {})}
     return {status: success | ({} if example is None else _json_content(example))} | responses
 
 
@@ -267,9 +330,14 @@ ROUTE_ERRORS = {
     415: "the body is not JSON",
 }
 ERROR_CODES = {
-    400: "invalid_request", 401: "unauthorized", 403: "wrong_origin", 404: "unknown_run", 409: "run_conflict",
-    415: "not_json", 422: "invalid_field",
-}  # fmt: skip
+    400: "invalid_request",
+    401: "unauthorized",
+    403: "wrong_origin",
+    404: "unknown_run",
+    409: "run_conflict",
+    415: "not_json",
+    422: "invalid_field",
+}
 
 
 def _json_content(example: Any) -> dict[str, Any]:

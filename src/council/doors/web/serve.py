@@ -171,10 +171,18 @@ def make_server(app_state: AppState, address: Address, listening: socket.socket)
     port = listening.getsockname()[1]
     app: Any = create_app(app_state, token, address.make_origins(port))
     config = uvicorn.Config(
-        app, log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False,
-        ws="none", workers=1, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S, lifespan="on",
+        app,
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+        workers=1,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+        lifespan="on",
         http=type("Connection", (TimedConnection,), {"waiting": {}}),
-    )  # fmt: skip
+    )
     return Server(config, app_state, app), f"http://{address.host_names[0]}:{port}/#token={token}"
 
 

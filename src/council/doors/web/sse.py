@@ -101,11 +101,11 @@ class RunFeed:
         if isinstance(event, ev.Delta):
             self.partial_statements.setdefault(event.key, PartialStatement(event.seat)).add(event.text, entry.at)
             return
-        hushes = event.key if isinstance(event, EVENTS_ENDING_DELTAS) else ""
-        self.partial_statements.pop(hushes, None)
+        ended_key = event.key if isinstance(event, EVENTS_ENDING_DELTAS) else ""
+        self.partial_statements.pop(ended_key, None)
         if isinstance(event, (ev.Closed, ev.Resumed)):
             self.status = event.status if isinstance(event, ev.Closed) else RunStatus.RUNNING
-        self.frames.append(Frame(entry.seq, event.type, _encode_body(entry.as_json()), hushes))
+        self.frames.append(Frame(entry.seq, event.type, _encode_body(entry.as_json()), ended_key))
 
     def _notify(self) -> None:
         for listener in self.listeners:

@@ -102,13 +102,19 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     settings.require_trust()
     limits.refuse_owner_options(request.options)
     limits.check_files(options, material_folder or folder, roots)
-    limits.check_members([*request.seats.values(), *request.models, *_as_list(options.get("explorer_model"))], settings)
+    explorer = options.get("explorer_model")
+    explorers = [explorer] if isinstance(explorer, str) else []
+    limits.check_members([*request.seats.values(), *request.models, *explorers], settings)
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
     async with app_state.open_convener(folder, user, **_make_flags(request, options, cap)) as convener:
         plan = await convener.plan(
-            _question_words(request), options, protocol=request.protocol, material=_make_material(request),
-            after=after, folder=material_folder,
-        )  # fmt: skip
+            _question_words(request),
+            options,
+            protocol=request.protocol,
+            material=_make_material(request),
+            after=after,
+            folder=material_folder,
+        )
         limits.check_members(plan.roster.member_names, settings)
         if material_folder:
             access.check_plan(plan)
@@ -155,24 +161,30 @@ def _is_filled(name: str, value: Any) -> bool:
     return bool(value) or isinstance(value, int | float)
 
 
-def _as_list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else []
-
-
 start_router = APIRouter(prefix="/api", tags=["starting"])
 EXAMPLE_FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
 EXAMPLE_PROTOCOL = {
-    "name": "adversarial", "summary": "draft independently, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
-    "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7},
-    "package": "", "note": "",
-}  # fmt: skip
+    "name": "adversarial",
+    "summary": "draft independently, attack the leading draft, rule",
+    "seats": ["alpha", "beta", "gamma"],
+    "options": {"type": "object", "properties": {}},
+    "phases": [{"name": "draft", "calls": 3, "parallel": True}],
+    "calls": {"min": 5, "max": 7},
+    "package": "",
+    "note": "",
+}
 EXAMPLE_MEMBERS = {
-    "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
+    "members": [
+        {"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}
+    ],
     "protocol": "collaborative",
-    "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local", "fallbacks": []}], "families": 1, "notices": [], "warnings": [],
+    "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local", "fallbacks": []}],
+    "families": 1,
+    "notices": [],
+    "warnings": [],
     "rosters": [{"name": "board", "about": "", "seats": ["cfo", "coo"], "error": None}],
     "presets": [{"name": "security-audit", "about": ""}],
-}  # fmt: skip
+}
 # Fields of a run that the form has its own controls for; the others are generated from their descriptions.
 OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments", "continues")
 EXAMPLE_PREVIEW = {

@@ -16,17 +16,24 @@ CACHE_MARKER = {"type": "ephemeral"}  # the vendor may cache the prompt up to th
 MIN_CACHED_TOKENS = 1024
 # Models with another minimum, by the beginning of their names.
 MIN_CACHED_TOKENS_OF = {
-    "claude-opus-4-5": 4096, "claude-opus-4-6": 4096, "claude-haiku-4-5": 4096, "claude-opus-4-7": 2048,
-    "claude-3-haiku": 2048, "claude-3-5-haiku": 2048,
-}  # fmt: skip
+    "claude-opus-4-5": 4096,
+    "claude-opus-4-6": 4096,
+    "claude-haiku-4-5": 4096,
+    "claude-opus-4-7": 2048,
+    "claude-3-haiku": 2048,
+    "claude-3-5-haiku": 2048,
+}
 
 
 class MessagesParser(StreamParser):
     """Parser for events from message_start to message_stop. A stream without message_stop is incomplete."""
 
     finish_reasons: ClassVar[Mapping[str, str]] = {
-        "max_tokens": "length", "model_context_window_exceeded": "length", "pause_turn": "length", "refusal": "refused",
-    }  # fmt: skip
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "pause_turn": "length",
+        "refusal": "refused",
+    }
 
     def parse_event(self, event: Json) -> str:
         kind = event.get("type")

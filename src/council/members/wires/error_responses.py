@@ -14,10 +14,22 @@ from council.types import Json
 KIND_BY_STATUS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 405: "endpoint", 407: "auth", 408: "overload", 413: "size", 429: "rate", 498: "overload",
          502: "cut", 503: "overload", 504: "cut", 520: "cut", 521: "overload", 522: "overload", 523: "overload",
          524: "cut", 529: "overload"}  # fmt: skip
-QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance",
-                  "billing_error", "enforced_spend_limit_reached", "budget_exceeded"}  # fmt: skip
-REFUSAL_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "bio_policy",
-                 "misalignment_policy_violation"}  # fmt: skip
+QUOTA_CODES = {
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_balance",
+    "billing_error",
+    "enforced_spend_limit_reached",
+    "budget_exceeded",
+}
+REFUSAL_CODES = {
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "bio_policy",
+    "misalignment_policy_violation",
+}
 FLAGGED_PROMPT_CODE = "invalid_prompt"  # a refusal if the message says so
 FLAGGED_PROMPT_MESSAGE = re.compile(r"flagged|polic(y|ies)", re.I)
 # Errors inside a stream have no status: the status that their code has elsewhere.

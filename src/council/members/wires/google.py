@@ -37,8 +37,11 @@ class GenerateContentParser(StreamParser):
     """Parser for chunks with candidates. finishReason ends the stream, but text may follow the first one."""
 
     finish_reasons: ClassVar[Mapping[str, str]] = {
-        "max_tokens": "length", "continuation": "length", **dict.fromkeys(REFUSAL_REASONS, "refused"), **dict.fromkeys(ERROR_REASONS, "broken"),
-    }  # fmt: skip
+        "max_tokens": "length",
+        "continuation": "length",
+        **dict.fromkeys(REFUSAL_REASONS, "refused"),
+        **dict.fromkeys(ERROR_REASONS, "broken"),
+    }
     drain_timeout: ClassVar[float] = 2.0
     has_trailing_events: ClassVar[bool] = True
 

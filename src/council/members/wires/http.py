@@ -362,8 +362,15 @@ class Endpoint:
         # The connect timeout covers DNS and TLS; the reader sets the other timeouts.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         pool.close_spoiled_connections()
-        return pool.session.request(method, self.base_url + path, data=data, headers=self.headers, timeout=clocks,
-                                    proxy=pool.proxy, allow_redirects=False)  # fmt: skip
+        return pool.session.request(
+            method,
+            self.base_url + path,
+            data=data,
+            headers=self.headers,
+            timeout=clocks,
+            proxy=pool.proxy,
+            allow_redirects=False,
+        )
 
     def _make_network_fault(
         self, error: Exception, state: RequestState, partial_text: Callable[[], str] = str

@@ -21,9 +21,14 @@ class ChatCompletionParser(StreamParser):
     """Parser for chunks with choices, ended by [DONE]."""
 
     finish_reasons: ClassVar[Mapping[str, str]] = {
-        "length": "length", "max_tokens": "length", "model_length": "length",
-        "content_filter": "refused", "refusal": "refused", "safety": "refused", "error": "broken",
-    }  # fmt: skip
+        "length": "length",
+        "max_tokens": "length",
+        "model_length": "length",
+        "content_filter": "refused",
+        "refusal": "refused",
+        "safety": "refused",
+        "error": "broken",
+    }
 
     def __init__(self, on_delta: OnDelta) -> None:
         super().__init__(on_delta)
@@ -74,7 +79,9 @@ class ChatCompletionParser(StreamParser):
     def _parse_content(self, message: Json) -> str:
         content = message.get("content")
         if content:
-            return content if isinstance(content, str) else join_text_parts(content)
+            if isinstance(content, str):
+                return content
+            return "".join(read_text(part.get("text")) for part in content if part.get("type") == "text")
         if refusal := message.get("refusal"):
             self.refusal.append(str(refusal))
             self.has_thinking = True
@@ -171,8 +178,3 @@ class OpenAIMember(WireMember):
 
 def file_name(attachment: Attachment) -> str:
     return attachment.path.rpartition("/")[2]
-
-
-def join_text_parts(parts: list[Json]) -> str:
-    """Join the text parts of content that is sent as a list."""
-    return "".join(read_text(part.get("text")) for part in parts if part.get("type") == "text")

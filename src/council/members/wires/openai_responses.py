@@ -21,8 +21,10 @@ class ResponsesParser(StreamParser):
     a stream is incomplete."""
 
     finish_reasons: ClassVar[Mapping[str, str]] = {
-        "max_output_tokens": "length", UNFINISHED: "length", "content_filter": "refused",
-    }  # fmt: skip
+        "max_output_tokens": "length",
+        UNFINISHED: "length",
+        "content_filter": "refused",
+    }
 
     def __init__(self, on_delta: OnDelta) -> None:
         super().__init__(on_delta)

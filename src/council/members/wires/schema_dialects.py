@@ -36,7 +36,20 @@ class SchemaDialect:
         return key in COMMON_KEYWORDS or key in self.extra_keywords
 
 
-OPENAI = SchemaDialect(frozenset(["const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", *RANGE_KEYWORDS, "minItems", "maxItems"]))  # fmt: skip
+OPENAI = SchemaDialect(
+    frozenset(
+        [
+            "const",
+            "pattern",
+            "multipleOf",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            *RANGE_KEYWORDS,
+            "minItems",
+            "maxItems",
+        ]
+    )
+)
 ANTHROPIC = SchemaDialect(
     frozenset(["const", "allOf"]), STRING_FORMATS | {"uri"}, limits_min_items=True, drops_enum_types=True
 )

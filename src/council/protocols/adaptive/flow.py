@@ -33,7 +33,6 @@ from council.protocols.adaptive.rules import (
     list_argued_points,
     list_objections,
     list_open_points,
-    number_points,
     order_seats,
     select_points,
     settle_errors,
@@ -292,7 +291,7 @@ async def argue_and_write(
 
     After a `check` the reader has stated its objections, so only the author answers. `is_compared`: the points are known.
     """
-    points = number_points(disputed)
+    points = {f"p{n}": point for n, point in enumerate(disputed, 1)}
     room = count_room(len(council.members), progress.asked)
     speakers = choose_speakers(disputed, room, author=check.author.seat.name if check else "")
     arguments = await argue(council, progress.answers, points, speakers)

@@ -215,10 +215,6 @@ def choose_speakers(points: Sequence[Difference], room: int, author: str = "") -
     return list(chosen)[:room]
 
 
-def number_points(points: Sequence[Difference]) -> dict[str, Difference]:
-    return {f"p{n}": point for n, point in enumerate(points, 1)}
-
-
 def select_points(seat: str, points: Mapping[str, Difference]) -> list[Json]:
     """Return the points on which a seat holds a side: its position, and those of the others."""
     rows = []

@@ -37,9 +37,14 @@ def list_defects(outcome: str | None, rulings: Rulings) -> list[str]:
 
 
 def compute_confidence(
-    outcome: str | None, landed: Collection[str], stances: Collection[str], *, open_issues: Collection[str] = (),
-    contradictory: bool = False, unclear: bool = False,
-) -> str:  # fmt: skip
+    outcome: str | None,
+    landed: Collection[str],
+    stances: Collection[str],
+    *,
+    open_issues: Collection[str] = (),
+    contradictory: bool = False,
+    unclear: bool = False,
+) -> str:
     """Return the confidence of an attacked answer by the first rule that matches.
 
     `landed` and `open_issues` hold severities, `stances` the attackers' verdicts. `unclear`: part of the ruling or of an

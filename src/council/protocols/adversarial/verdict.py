@@ -106,7 +106,8 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
     rulings = _apply(ruling, issues)
     stances = {name: attack.reply.stance for name, attack in attacks.items()}
     contradictions = list_contradictions(ruling.outcome, rulings)
-    unsupported = tuple(name for name, attack in attacks.items() if is_unsupported_rejection(attack.reply))
+    rejecting = {name: attack.reply for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"}
+    unsupported = tuple(name for name, attack in rejecting.items() if attack.stance == "STAND")  # no issue to rule on
     holders = find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
     settled = is_settled(ruling.outcome, stances.values())
     voices = round_voices(drafts)
@@ -135,11 +136,6 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
         caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks, unsupported)),
         details=base.details | {"rulings": describe_rulings(rulings, issues), "stances": stances},
     )
-
-
-def is_unsupported_rejection(attack: Attack) -> bool:
-    """Return whether an attacker rejects the draft without an issue that could be ruled on."""
-    return attack.verdict == "REJECTED" and attack.stance == "STAND"
 
 
 def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFacts | None:

@@ -33,9 +33,14 @@ async def advisors(council: Council, **options: Any) -> Verdict:
     for n in range(1, chosen.rounds + 1):
         least, most = word_limits(n, chosen.rounds)
         given: Json = {
-            "flow": chosen.flow, "round": n, "rounds": chosen.rounds, "transcript": list(transcript),
-            "least": least, "words": most, "heard": [],
-        }  # fmt: skip
+            "flow": chosen.flow,
+            "round": n,
+            "rounds": chosen.rounds,
+            "transcript": list(transcript),
+            "least": least,
+            "words": most,
+            "heard": [],
+        }
         async with council.phase(f"r{n}"):
             said = await speak(
                 council.members,
@@ -168,8 +173,13 @@ def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
     positions = reply.changes_by_advisor if isinstance(reply, RefereedRounds) else {}
     return declared + [
         {
-            "seat": name, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,
+            "seat": name,
+            "from": one.opened_with,
+            "to": one.ended_with,
+            "changed": one.moved,
+            "reason": one.why,
             "weak": one.moved and not cites_evidence(one.evidence) and not names_figure(one.why),
         }
-        for name, one in positions.items() if name not in moved
-    ]  # fmt: skip
+        for name, one in positions.items()
+        if name not in moved
+    ]

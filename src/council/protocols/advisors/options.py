@@ -45,8 +45,9 @@ class AdvisorsOptions(Options):
     def _check_early_stop(self) -> Self:
         if self.early_stop and self.rounds < 2:
             rounds = wording(
-                python="rounds to a number from 2 to 5 (judges: debate=True)", cli="--rounds 2 to 5 (judges: --debate)",
+                python="rounds to a number from 2 to 5 (judges: debate=True)",
+                cli="--rounds 2 to 5 (judges: --debate)",
                 http="rounds to a number from 2 to 5 (judges: debate)",
-            )  # fmt: skip
+            )
             raise ValueError(f"{option('early_stop', True)} needs at least 2 rounds: set {rounds}, or drop it")
         return self

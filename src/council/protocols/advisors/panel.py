@@ -25,7 +25,8 @@ SAME_MODEL_WARNING = (
 def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) -> Panel:
     _check_tier(chosen, context)
     named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
-    default = _default_member(chosen, context)
+    tier = "strong" if chosen.tier == "heavy" else "default"
+    default = tier_member(tier, context.settings, context.env)
     members = _spread_advisors(chosen, named, default, context)
     return Panel(
         seats=named.seats,
@@ -56,10 +57,6 @@ def _check_tier(options: AdvisorsOptions, context: PanelContext) -> None:
     by = "models" if context.settings.named_members else "cheap" if context.settings.cheap else ""
     if options.tier and by:
         raise UsageError(f"{option('tier', options.tier)} and {option(by)} both choose the models: drop one of the two")
-
-
-def _default_member(options: AdvisorsOptions, context: PanelContext) -> str:
-    return tier_member("strong" if options.tier == "heavy" else "default", context.settings, context.env)
 
 
 def _chair_setting(options: AdvisorsOptions, roster: NamedRoster, context: PanelContext) -> SeatSetting:

@@ -161,7 +161,8 @@ class Refereed(RefereeAccount):
         wording = load_wording(detect_language(self._join_texts(), question))
         texts = {
             "decision": _strip_verdict_heading(self.decision.strip()),
-            "next_steps": _number_items(self.next_steps) or self._note_empty("next_steps", "none_sentence", wording),
+            "next_steps": "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1))
+            or self._note_empty("next_steps", "none_sentence", wording),
             "wrong_if": _one_line(self.wrong_if),
             "tensions": "\n".join(f"- {line}" for line in _clean_items(self.tensions))
             or self._note_empty("tensions", "no_tensions", wording),
@@ -244,10 +245,6 @@ def _strip_verdict_heading(decision: str) -> str:
         return decision
     titles = "|".join(re.escape(load_wording(language).heading("verdict")) for language in LANGUAGES)
     return re.sub(rf"\A#{{1,6}}\s*(?:{titles})\s*[:：]?\s*\n+", "", decision, flags=re.IGNORECASE)
-
-
-def _number_items(lines: Sequence[str]) -> str:
-    return "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(lines), 1))
 
 
 def _advisor_label(name: str, roles: Mapping[str, str]) -> str:

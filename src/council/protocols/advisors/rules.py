@@ -52,9 +52,14 @@ def stance_changes(rounds: Sequence[Mapping[str, Stance]]) -> list[Json]:
 
 def _change_json(n: int, before: Stance, after: Stance) -> Json:
     return {
-        "seat": after.seat, "round": n, "from": _describe_stance(before), "to": _describe_stance(after), "changed": True,
-        "reason": after.evidence, "weak": not cites_evidence(after.evidence),
-    }  # fmt: skip
+        "seat": after.seat,
+        "round": n,
+        "from": _describe_stance(before),
+        "to": _describe_stance(after),
+        "changed": True,
+        "reason": after.evidence,
+        "weak": not cites_evidence(after.evidence),
+    }
 
 
 def describe_stances(stances: Mapping[str, Stance]) -> dict[str, str]:

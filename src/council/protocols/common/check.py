@@ -241,11 +241,11 @@ def _list_edits(label: str, rulings: Rulings, correction: Correction) -> list[in
     return [n for n, edit in enumerate(correction.edits) if match_ids(edit.issue, joined)]
 
 
-def choose_readers(seats: Iterable[Seat], author: Seat, count: int = READERS) -> list[Seat]:
+def choose_readers(seats: Iterable[Seat], author: Seat) -> list[Seat]:
     """Return the seats that check a text: of other vendors than its author's, and of different ones, where there are."""
     others = [seat for seat in seats if seat.name != author.name]
     chosen: list[Seat] = []
-    while others and len(chosen) < count:
+    while others and len(chosen) < READERS:
         taken = [seat.vendor for seat in chosen]
         best = min(others, key=lambda seat: (seat.vendor == author.vendor, taken.count(seat.vendor)))
         others.remove(best)

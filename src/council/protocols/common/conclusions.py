@@ -128,7 +128,9 @@ class _Question:
         self.last = last
         self.is_yes_no = bool(_YES_NO_START.match(last)) and not _OR.search(last)
         self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
-        self.asks_time = bool(re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I))  # fmt: skip
+        self.asks_time = bool(
+            re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I)
+        )
         self.asks_version = bool(
             re.search(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", text, re.I)
         )
@@ -211,7 +213,10 @@ _CONDITIONS = re.compile(
     r"wenn|falls|sofern|nur|aber|außer|sobald|pero|solo|sólo|salvo|mais|sauf|seulement|sauf|se|si|mas|ma|quando)\b|如果|除非|只有|但|もし|ただし|場合",
     re.I,
 )
-_HEDGES = re.compile(r"\b(?:probably|likely|unlikely|perhaps|maybe|possibly|presumably|apparently|arguably|might|could|may|seems?|i think|i believe|almost|nearly)\b", re.I)  # fmt: skip
+_HEDGES = re.compile(
+    r"\b(?:probably|likely|unlikely|perhaps|maybe|possibly|presumably|apparently|arguably|might|could|may|seems?|i think|i believe|almost|nearly)\b",
+    re.I,
+)
 _NOTHING_SAID = re.compile(
     r"(?:it |that |this )?(?:depends|varies)\b.*|(?:it is |it's |that is )?(?:un(?:known|clear|certain|decided|determined|answerable)|n/?a|not (?:known|clear|sure|"
     r"certain|enough|determinable|specified|given|stated|applicable)|insufficient|impossible to (?:say|tell|know)|(?:it )?can(?:not|'t) be (?:determined|known|answered|said)|"
@@ -369,7 +374,9 @@ _REASON = re.compile(r"[,;]?\s*\b(?:because(?! of)|since it|since they)\b.*", re
 _CHOICE_STEMS = _stems(
     "use using choose pick select take adopt prefer recommend recommended suggest option choice i the would should we you"
 )
-_ENUMERATED = re.compile(r"\((\w)\)\s*(.*?)(?=[,;]?\s*(?:or\s+)?\(\w\)|[?.]|\Z)|(?<![\w)])([A-Da-d]|[1-4])[).:]\s+(.*?)(?=[,;]?\s+(?:or\s+)?[A-Da-d1-4][).:]\s|[?\n]|\Z)")  # fmt: skip
+_ENUMERATED = re.compile(
+    r"\((\w)\)\s*(.*?)(?=[,;]?\s*(?:or\s+)?\(\w\)|[?.]|\Z)|(?<![\w)])([A-Da-d]|[1-4])[).:]\s+(.*?)(?=[,;]?\s+(?:or\s+)?[A-Da-d1-4][).:]\s|[?\n]|\Z)"
+)
 _OPTION_LABEL = re.compile(r"(?:(?:option|answer|choice) )?\(?([A-Da-d1-4])(?:\Z|\)\.?|[.:])\s*.*", re.I)
 
 
@@ -464,7 +471,10 @@ _QUOTIENT = re.compile(r"(?:(\d+) )?([-+]?\d+)/(\d+)")
 _POWER = re.compile(r"([-+]?\d{1,4})(?:\^|\*\*)(\d{1,2})")
 _SCIENTIFIC = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*(?:[×x*]\s*10\s*(?:\^|\*\*)\s*|e)\(?\{?([-+]?\d{1,2})\}?\)?", re.I)
 _LEADING_NUMBER = r"\d+(?:\.\d+)?\s*[×x*]\s*10\s*\^\s*\{?[-+]?\d{1,2}\}?|\d[\d.,]*\d|\d"
-_BEFORE_NUMBER = re.compile(r"(?P<lead>[^\d]*?)(?P<rest>(?:[-+]|about |around |approximately |approx\.? |roughly |~|≈|at least |at most |up to |over |under |more than |less than |fewer than |between )*(?:us\$|[$€£¥]\s?)?\d.*)", re.I | re.S)  # fmt: skip
+_BEFORE_NUMBER = re.compile(
+    r"(?P<lead>[^\d]*?)(?P<rest>(?:[-+]|about |around |approximately |approx\.? |roughly |~|≈|at least |at most |up to |over |under |more than |less than |fewer than |between )*(?:us\$|[$€£¥]\s?)?\d.*)",
+    re.I | re.S,
+)
 _APPROXIMATE = re.compile(
     r"\A(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|~|≈|nearly|almost|some)\s*", re.I
 )

@@ -294,7 +294,9 @@ def is_part_of_word(text: str, match: re.Match[str]) -> bool:
 def is_mark(match: re.Match[str]) -> bool:
     """Return whether a word of severity in a sentence marks a problem."""
     sentence, word, before, after = match.string, match.group(), *_split_at(match)
-    if is_part_of_word(sentence, match) or _is_log_level(sentence, before):
+    if is_part_of_word(sentence, match):
+        return False
+    if LEVEL_BEFORE.search(before) and LOG.search(sentence):
         return False
     if NOUN.fullmatch(word) and not word.isupper() and ARTICLE_BEFORE.search(before):
         return False
@@ -311,10 +313,6 @@ def is_mark(match: re.Match[str]) -> bool:
     if RATE.search(before) and not PURPOSE_AFTER.match(after):
         return True
     return _is_stated(word, before, after)
-
-
-def _is_log_level(sentence: str, before: str) -> bool:
-    return LEVEL_BEFORE.search(before) is not None and LOG.search(sentence) is not None
 
 
 def _is_bracketed(before: str, after: str) -> bool:

@@ -147,7 +147,8 @@ def count_confidence_marks(text: str) -> dict[ConfidenceLevel, int]:
         is_table = TABLE_LINE.match(line) is not None
         cells = line.strip().strip("|").split("|") if is_table else [line]
         if is_table and column is not None:
-            marks = _read_cell(cells[column]) if column < len(cells) else []
+            cell = cells[column] if column < len(cells) else ""
+            marks = [_lowest_level(cell)] if any(level.search(cell) for level in LOWEST_FIRST.values()) else []
         else:
             marks = [level for cell in cells for level in _read_marks(cell)]
         headers = [n for n, cell in enumerate(cells) if is_table and CONFIDENCE_COLUMN.search(cell)]
@@ -172,10 +173,6 @@ def _is_of_other_scale(mark: re.Match[str]) -> bool:
     return OTHER_SCALE_BEFORE.search(mark.string, start, mark.start()) is not None
 
 
-def _read_cell(cell: str) -> list[ConfidenceLevel]:
-    return [_lowest_level(cell)] if any(level.search(cell) for level in LOWEST_FIRST.values()) else []
-
-
 def _lowest_level(words: str) -> ConfidenceLevel:
     return next(level for level, pattern in LOWEST_FIRST.items() if pattern.search(words))
 
@@ -185,11 +182,9 @@ def is_mostly_low(text: str) -> bool:
     counts = count_confidence_marks(text)
     if not counts["LOW"]:
         return False
-    return counts["LOW"] * 2 > sum(counts.values()) or any(_is_low(passage) for passage in _find_conclusions(text))
-
-
-def _is_low(passage: str) -> bool:
-    return set(_read_marks(passage)) == {"LOW"}
+    if counts["LOW"] * 2 > sum(counts.values()):
+        return True
+    return any(set(_read_marks(passage)) == {"LOW"} for passage in _find_conclusions(text))
 
 
 def _find_conclusions(text: str) -> Iterator[str]:

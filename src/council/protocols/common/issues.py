@@ -195,11 +195,14 @@ def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rul
     landed = {root: _combine([name for name in roots if roots[name] == root], said) for root in roots.values()}
     rows = [
         IssueRuling(
-            name, severity, landed[roots[name]], next((p.why for p in said.get(name, ()) if p.why), ""),
+            name,
+            severity,
+            landed[roots[name]],
+            next((p.why for p in said.get(name, ()) if p.why), ""),
             roots[name] if roots[name] != name else None,
         )
         for name, severity in severities.items()
-    ]  # fmt: skip
+    ]
     return Rulings(tuple(rows), tuple(contradictory), tuple(unknown))
 
 

@@ -225,9 +225,14 @@ class LookupLimit:
 
 
 async def run_hops(
-    council: Council, seat: Seat, prompts: tuple[str, str], reply: type[LookupRequest], limit: LookupLimit,
-    last_reply: type[Reply] | None = None, **variables: Any,
-) -> Statement[Any]:  # fmt: skip
+    council: Council,
+    seat: Seat,
+    prompts: tuple[str, str],
+    reply: type[LookupRequest],
+    limit: LookupLimit,
+    last_reply: type[Reply] | None = None,
+    **variables: Any,
+) -> Statement[Any]:
     """Ask a seat what it wants to look up and send it the results, at most MAX_HOPS times. Return its last statement.
 
     After the last results it is asked for `last_reply`; without one it is not asked again.
@@ -248,9 +253,15 @@ async def run_hops(
                 break
             found = "\n\n".join(filter(None, [format_results(rows), *lines]))
             said = await council.ask(
-                seat, prompts[1], reply=last_reply if is_last and last_reply else reply, after=said,
-                left=MAX_HOPS - hop, lookups=limit.left, found=found, **variables,
-            )  # fmt: skip
+                seat,
+                prompts[1],
+                reply=last_reply if is_last and last_reply else reply,
+                after=said,
+                left=MAX_HOPS - hop,
+                lookups=limit.left,
+                found=found,
+                **variables,
+            )
     return said
 
 
@@ -302,9 +313,16 @@ class LookingCouncil(Council):
         question = request.variables.get("question", self.question)
         try:
             await run_hops(
-                apart, seat, ("common/look", "common/looked"), SeatLookups, limit,
-                question=question, hops=MAX_HOPS, most=MAX_LOOKUPS, timeout=request.timeout,
-            )  # fmt: skip
+                apart,
+                seat,
+                ("common/look", "common/looked"),
+                SeatLookups,
+                limit,
+                question=question,
+                hops=MAX_HOPS,
+                most=MAX_LOOKUPS,
+                timeout=request.timeout,
+            )
         except SeatAbsent as lost:
             self.note(f"{seat.name} could not look up anything more", why=lost.absence.state)
         if not limit.rows:

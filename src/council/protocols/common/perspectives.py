@@ -15,9 +15,17 @@ from council.text_cleanup import slugify
 
 SHIPPED_PRESETS = Path(__file__).parents[2] / "data" / "presets"
 PRESET_ORDER = (
-    "security-audit", "architecture", "research", "ops", "code-review", "plan-review", "doc-review", "retrospective",
-    "product", "developer-experience",
-)  # fmt: skip
+    "security-audit",
+    "architecture",
+    "research",
+    "ops",
+    "code-review",
+    "plan-review",
+    "doc-review",
+    "retrospective",
+    "product",
+    "developer-experience",
+)
 PERSPECTIVE_KEYS = ("name", "persona", "focus")
 MAX_FILE_BYTES = 64_000  # bytes; YAML is slow to read
 MAX_MERGED_KEYS = 1_000  # keys of a YAML mapping

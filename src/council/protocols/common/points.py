@@ -148,11 +148,8 @@ _LABEL_AND_TEXT = re.compile(r"\s*(?P<labels>[^:–—]{1,60}?)\s*(?::|[–—]|
 
 
 def _convert_dispute(row: Any) -> Any:
-    return {**row, "sides": _convert_rows(row["sides"], "answers", "position")} if _has_sides(row) else row
-
-
-def _has_sides(row: Any) -> bool:
-    return isinstance(row, dict) and isinstance(row.get("sides"), dict | list)
+    has_sides = isinstance(row, dict) and isinstance(row.get("sides"), dict | list)
+    return {**row, "sides": _convert_rows(row["sides"], "answers", "position")} if has_sides else row
 
 
 def _convert_rows(rows: Any, label: str, text: str) -> Any:

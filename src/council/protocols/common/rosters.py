@@ -36,9 +36,11 @@ class NamedRoster:
 
     def as_json(self) -> Json:
         return {
-            "name": self.name, "about": self.about, "seats": [_format_seat(seat, self.members[seat.name]) for seat in self.seats],
+            "name": self.name,
+            "about": self.about,
+            "seats": [_format_seat(seat, self.members[seat.name]) for seat in self.seats],
             "chair": {"model": self.chair.model, "fallback": self.chair.fallback},
-        }  # fmt: skip
+        }
 
 
 def _format_seat(seat: Seat, setting: SeatSetting) -> Json:
@@ -175,13 +177,9 @@ def _parse_seat(row: Mapping[str, Any], n: int, source: str) -> Seat:
     if name in RESERVED_NAMES:
         raise UsageError(f'{source} calls a seat "{name}", which is reserved for the chair: rename it')
     texts = {key: " ".join(str(row.get(key, "")).split()) for key in ("role", "lens", "stance", "style")}
-    role = texts["role"] or _title_case(text.replace("_", " ").replace("-", " "))
+    spaced = text.replace("_", " ").replace("-", " ")
+    role = texts["role"] or (spaced.title() if spaced.islower() else spaced)  # "COO" is kept
     return Seat(name, role, texts["lens"], texts["stance"], texts["style"])
-
-
-def _title_case(text: str) -> str:
-    """Capitalise words written in lower case; "COO" is kept."""
-    return text.title() if text.islower() else text
 
 
 def _disambiguate_role(seat: Seat, seats: Sequence[Seat]) -> Seat:

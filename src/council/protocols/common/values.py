@@ -128,7 +128,9 @@ def name_key(text: str) -> str:
     return " ".join(word for word in words if word not in ("a", "an", "the")) or text.strip().casefold()
 
 
-_NO_VALUE = re.compile(r"(?:it |that )?(?:depends|varies)|(?:un(?:known|clear|certain)|n/?a|not (?:known|clear|sure|necessarily))\b|\?+\Z")  # fmt: skip
+_NO_VALUE = re.compile(
+    r"(?:it |that )?(?:depends|varies)|(?:un(?:known|clear|certain)|n/?a|not (?:known|clear|sure|necessarily))\b|\?+\Z"
+)
 _NAME_QUESTION = re.compile(r"\b(?:which|what)(?: \S+){0,2} (?:version|release)\b", re.IGNORECASE)
 _AMOUNT_QUESTION = re.compile(r"\bhow (?:many|much)\b|\b(?:number|count|cost|price|fee)\b", re.IGNORECASE)
 _NOTHING = re.compile(r"none|nil|nothing|zero|no|not any|free(?: of charge)?|no (?:cost|charge|fee)")
@@ -175,7 +177,9 @@ def _compare_values(a: object, b: object, questions: tuple[str, str]) -> Relatio
 _YES = "yes|yeah|yep|true|correct|ja|oui|sí|si|да|はい|是|是的"
 _NO = "no|nope|not|never|false|incorrect|nein|non|нет|いいえ|否|不是"
 _HEDGE = r"(?:(?:most|very|almost|quite|highly) )?(?:(?:probably|likely|mostly|generally|usually|clearly|definitely|certainly|broadly|overall|largely),? )?"
-_YES_NO = re.compile(rf"{_HEDGE}(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?:\Z| yet\Z|\s*[,.;:(—–-]+\s*(?P<tail>.+)|\s+(?P<more>.+))")  # fmt: skip
+_YES_NO = re.compile(
+    rf"{_HEDGE}(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?:\Z| yet\Z|\s*[,.;:(—–-]+\s*(?P<tail>.+)|\s+(?P<more>.+))"
+)
 
 
 def _parse_yes_no(text: str) -> ParsedAnswer | None:
@@ -302,7 +306,11 @@ def _parse_number(text: str, question: str) -> ParsedAnswer | None:
         last_times = _multiplier(found["last_times"])
         if first > _to_float(found["last"]) * last_times / _multiplier(found["times"]):  # "3 to 1" is a ratio
             return None
-        low_times = last_times if found["last_times"] and not found["times"] and first < _to_float(found["last"]) else _multiplier(found["times"])  # fmt: skip
+        low_times = (
+            last_times
+            if found["last_times"] and not found["times"] and first < _to_float(found["last"])
+            else _multiplier(found["times"])
+        )
         low, high = sorted((first * low_times * factor, _to_float(found["last"]) * last_times * factor))
         return ParsedAnswer("number", Quantity(low, high, unit, about, step), tail)
     value = first * times

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -153,7 +152,6 @@ def _format_numbers(sources: Sequence[int]) -> str:
 # Second round
 
 ANSWER_WORDS = ("CONCEDE", "NUANCE", "MAINTAIN")  # by precedence: the last one counts if a seat typed several
-_FIRST_WORD = re.compile(r"\A[\W\d_]*([^\W\d_]+)")
 
 
 def words_by_seat(moves: Iterable[Move], name: str) -> dict[str, str]:
@@ -177,12 +175,6 @@ def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
     conceded = {side.id for side in dispute.positions if words.get(side.seat) == "CONCEDE"}
     left = [pair for pair in dispute.pairs if not pair & conceded]
     return ("CONCEDE" in said and not left) or "MAINTAIN" not in said
-
-
-def starts_with_word(word: str, text: str) -> bool:
-    """Return whether the paragraph starts with the word; later occurrences ("I will not concede") do not count."""
-    first = _FIRST_WORD.match(text)
-    return first is not None and first[1].casefold() == word.strip().casefold()
 
 
 # Consensus
@@ -238,16 +230,22 @@ def _consensus_point(group: Group, claims: Sequence[Claim]) -> Json:
     """Return a point with each seat's own sentence."""
     sure: dict[str, float] = defaultdict(float)
     for claim in claims:
-        sure[claim.seat] = max(sure[claim.seat], _clamp_confidence(claim))
+        confidence = min(1.0, max(0.0, claim.confidence))
+        sure[claim.seat] = max(sure[claim.seat], confidence)
     statements = [
         {"id": one.id, "seat": one.seat, "answer": one.answer, "text": one.text, "sources": sorted(set(one.sources))}
         for one in claims
     ]
     return {
-        "topic": group.question, "question": group.question, "answers": [one.answer for one in claims],
-        "claim": "; ".join(f"{one.seat}: {one.text}" for one in claims), "seats": list(sure), "statements": statements,
-        "weight": round(math.fsum(sure.values()), 3), "sources": sorted({n for one in claims for n in one.sources}),
-    }  # fmt: skip
+        "topic": group.question,
+        "question": group.question,
+        "answers": [one.answer for one in claims],
+        "claim": "; ".join(f"{one.seat}: {one.text}" for one in claims),
+        "seats": list(sure),
+        "statements": statements,
+        "weight": round(math.fsum(sure.values()), 3),
+        "sources": sorted({n for one in claims for n in one.sources}),
+    }
 
 
 # Ledger
@@ -272,26 +270,33 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
     against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in _seats(group, holding)]
     agrees = [] if word == "CONCEDE" else group.seats_in("agree", claim)
     row: Json = {
-        "id": claim.id, "topic": claim.question, "question": claim.question, "answer": claim.answer, "claim": claim.text,
-        "holds_when": claim.holds_when, "by": [claim.seat], "agrees": agrees, "against": against,
-        "conceded": [claim.seat] if word == "CONCEDE" else [], "sources": sorted(set(claim.sources)),
-    }  # fmt: skip
+        "id": claim.id,
+        "topic": claim.question,
+        "question": claim.question,
+        "answer": claim.answer,
+        "claim": claim.text,
+        "holds_when": claim.holds_when,
+        "by": [claim.seat],
+        "agrees": agrees,
+        "against": against,
+        "conceded": [claim.seat] if word == "CONCEDE" else [],
+        "sources": sorted(set(claim.sources)),
+    }
     row["status"] = (
-        "contradicted" if against or word == "CONCEDE"
-        else "qualified" if word == "NUANCE" or group.seats_in("depends", claim)
-        else "supported" if claim.sources or agrees
+        "contradicted"
+        if against or word == "CONCEDE"
+        else "qualified"
+        if word == "NUANCE" or group.seats_in("depends", claim)
+        else "supported"
+        if claim.sources or agrees
         else "unverified"
-    )  # fmt: skip
+    )
     return row
 
 
 def _seats(group: Group, ids: Iterable[str]) -> set[str]:
     wanted = set(ids)
     return {one.seat for one in group.claims if one.id in wanted}
-
-
-def _clamp_confidence(claim: Claim) -> float:
-    return min(1.0, max(0.0, claim.confidence))
 
 
 def compute_general_confidence(

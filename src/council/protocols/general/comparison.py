@@ -318,7 +318,10 @@ def _find_denials(text: str) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the sentences with a marker, each with the stems of the words it denies."""
     plain = _QUOTED_OR_CODE.sub(lambda found: " " * len(found[0]), text)
     for found in islice(_MARKER.finditer(plain), MAX_SCANNED):
-        begin = max((one.end() for one in _SENTENCE_START.finditer(plain, max(0, found.start() - 400), found.start())), default=max(0, found.start() - 400))  # fmt: skip
+        begin = max(
+            (one.end() for one in _SENTENCE_START.finditer(plain, max(0, found.start() - 400), found.start())),
+            default=max(0, found.start() - 400),
+        )
         if _NEGATED.search(plain, begin, found.start()):
             continue
         after = plain[found.end() : found.end() + MAX_MARKED_CHARS]

@@ -37,7 +37,9 @@ async def general(council: Council, **options: Any) -> Verdict:
     comparison, remarks = await compare(council, answers)
     table = Deliberation(found, first, answers, comparison, remarks, given=list_given(council))
     table.hear(await reconsider(council, chosen, table))
-    for move in table.changed_moves():
+    for move in table.moves:
+        if move.word == "MAINTAIN":
+            continue
         why = f"{move.word}, a weak flip: it gives no grounds" if move.is_weak else move.text
         council.note(f"{move.seat} gave way on {move.dispute}", why=why)
     return await synthesise(council, chosen, table)
@@ -76,9 +78,14 @@ async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[C
     async with council.phase("clerk"):
         try:
             said = await council.ask(
-                council.chair, "general/clerk", reply=ClaimGroups, choices=choices, review=review, claims=lines,
+                council.chair,
+                "general/clerk",
+                reply=ClaimGroups,
+                choices=choices,
+                review=review,
+                claims=lines,
                 tokens=CLERK_TOKENS + CLERK_TOKENS_PER_MEMBER * max(0, len(lines) - 3),
-            )  # fmt: skip
+            )
         except ChairAbsent as gone:
             why = "claims were compared only where their questions are the same"
             council.note(why, why=str(gone))
@@ -107,10 +114,16 @@ async def reconsider(council: Council, chosen: GeneralOptions, table: Deliberati
         return Round()
     async with council.phase("r2"):
         return await council.poll(
-            [table.first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=table.first, quorum=0,
-            choices={"topic": list(disputes)}, disputes=disputes, research=table.research,
+            [table.first[name].seat for name in seats],
+            "general/reconsider",
+            reply=Reconsidered,
+            after=table.first,
+            quorum=0,
+            choices={"topic": list(disputes)},
+            disputes=disputes,
+            research=table.research,
             facing={name: _opposing_lines(name, disputes) for name in seats},
-        )  # fmt: skip
+        )
 
 
 def _opposing_lines(seat: str, disputes: dict[str, Dispute]) -> list[str]:

@@ -136,11 +136,8 @@ def _convert_older_claim(claim: Any) -> Any:
 def _format_claim(one: DeclaredClaim) -> str:
     when = f" (when {one.holds_when.strip()})" if one.holds_when.strip() else ""
     answer = f" {one.answer.strip()}" if one.answer.strip() else ""
-    return f"- {one.question}{answer}{when}: {one.text} ({one.confidence:g}){_format_citations(one.sources)}"
-
-
-def _format_citations(numbers: list[int]) -> str:
-    return " " + "".join(f"[{n}]" for n in numbers) if numbers else ""
+    citations = " " + "".join(f"[{n}]" for n in one.sources) if one.sources else ""
+    return f"- {one.question}{answer}{when}: {one.text} ({one.confidence:g}){citations}"
 
 
 class GroupOfClaims(ReplyPart):

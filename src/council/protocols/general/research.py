@@ -54,12 +54,18 @@ class Research:
         seat, reply = said.seat.name, said.reply
         claims = tuple(
             Claim(
-                next(ids), seat, one.question.strip(), one.answer.strip(), one.text.strip() or one.answer.strip(),
-                one.holds_when.strip(), one.confidence, tuple(n for n in one.sources if n in self.sources_by_number),
+                next(ids),
+                seat,
+                one.question.strip(),
+                one.answer.strip(),
+                one.text.strip() or one.answer.strip(),
+                one.holds_when.strip(),
+                one.confidence,
+                tuple(n for n in one.sources if n in self.sources_by_number),
             )
             for one in reply.claims[:MAX_CLAIMS]
             if one.question.strip() and (one.text.strip() or one.answer.strip())
-        )  # fmt: skip
+        )
         return SeatAnswer(seat, reply.response, claims, reply.confidence)
 
     def unknown_citations(self, reply: Position) -> list[str]:

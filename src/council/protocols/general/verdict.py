@@ -171,10 +171,6 @@ class Deliberation:
         mostly = 2 * len(agreed) >= len(claims)  # a trivial point that all share says little about the rest
         return "full" if shared and mostly and not self.persisting and not self.disputes else "partial"
 
-    def changed_moves(self) -> list[Move]:
-        """Return the second-round answers other than MAINTAIN."""
-        return [move for move in self.moves if move.word != "MAINTAIN"]
-
     def find_problems(self, reply: Synthesis) -> list[str]:
         told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
         changes = reply.changes if isinstance(reply, SpecSynthesis) and reply.answer.strip() else []
@@ -316,11 +312,15 @@ def _base_verdict(
         "",
         consensus=tuple(table.consensus),
         disagreements=tuple(_dispute_json(table, one) for one in [*table.persisting, *(added or [])]),
-        blind_spots=tuple(_uncertainties_json(table)),
+        blind_spots=tuple(
+            {"seat": name, "text": line} for name, said in table.first.items() for line in said.reply.areasOfUncertainty
+        ),
         dissent=tuple(_dissent_json(table)),
         shifts=tuple(_shifts_json(table)),
         sources=tuple(_sources_json(table, numbers)),
-        claims=tuple(claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())),
+        claims=tuple(
+            claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())
+        ),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
         common=tuple(map(_format_consensus, table.consensus)),
         differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
@@ -332,9 +332,11 @@ def _base_verdict(
             "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
             "overrides": list(table.comparison.overrides),
             **({"not_from_council": list(table.foreign)} if table.foreign else {}),
-            "struck": table.unknown_citations(), "problems": problems, "queries_failed": list(table.research.failed),
+            "struck": table.unknown_citations(),
+            "problems": problems,
+            "queries_failed": list(table.research.failed),
         },
-    )  # fmt: skip
+    )
 
 
 def _format_consensus(point: Json) -> str:
@@ -410,13 +412,12 @@ def _build_sources(table: Deliberation, numbers: list[int], wording: Wording) ->
     if not table.research.sources:
         return []
     known = {one["n"]: one for one in table.research.sources}
-    rows = [f"[{n}] [{_replace_brackets(known[n]['title'])}]({_escape_url(known[n]['url'])})" for n in numbers]
-    text = "\n".join(f"- {row}" for row in rows) or wording.heading("no_source_cited")
+    rows = []
+    for n in numbers:
+        title = known[n]["title"].replace("[", "(").replace("]", ")")
+        rows.append(f"- [{n}] [{title}]({_escape_url(known[n]['url'])})")
+    text = "\n".join(rows) or wording.heading("no_source_cited")
     return [Section("sources", wording.heading("sources"), text)]
-
-
-def _replace_brackets(title: str) -> str:
-    return title.replace("[", "(").replace("]", ")")
 
 
 def _escape_url(url: str) -> str:
@@ -467,26 +468,29 @@ def _dispute_json(table: Deliberation, one: Dispute) -> Json:
     name = next((name for name, dispute in table.disputes.items() if dispute is one), "")
     words = words_by_seat(table.moves, name)
     return {
-        "issue": one.question, "topic": one.question, "question": one.question, "how": one.how,
+        "issue": one.question,
+        "topic": one.question,
+        "question": one.question,
+        "how": one.how,
         "positions": [
             {
-                "seat": side.seat, "stance": side.answer, "answer": side.answer, "claim": side.claim, "id": side.id,
-                "evidence": list(side.evidence), "round2": words.get(side.seat), "disputed_by": one.list_opponents(side),
+                "seat": side.seat,
+                "stance": side.answer,
+                "answer": side.answer,
+                "claim": side.claim,
+                "id": side.id,
+                "evidence": list(side.evidence),
+                "round2": words.get(side.seat),
+                "disputed_by": one.list_opponents(side),
             }
             for side in one.positions
         ],
-    }  # fmt: skip
+    }
 
 
 def _qualified_json(question: str, claims: list[Claim]) -> Json:
     rows = [{"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when} for one in claims]
     return {"question": question, "positions": rows}
-
-
-def _uncertainties_json(table: Deliberation) -> list[Json]:
-    return [
-        {"seat": name, "text": line} for name, said in table.first.items() for line in said.reply.areasOfUncertainty
-    ]
 
 
 def _dissent_json(table: Deliberation) -> list[Json]:
@@ -503,12 +507,17 @@ def _shifts_json(table: Deliberation) -> list[Json]:
     """Return the second-round answers; a concession without grounds is a weak flip."""
     return [
         {
-            "seat": move.seat, "topic": one.question, "from": next(side.claim for side in one.positions if side.seat == move.seat),
-            "to": move.word, "changed": move.word != "MAINTAIN", "reason": move.text, "weak": move.is_weak,
+            "seat": move.seat,
+            "topic": one.question,
+            "from": next(side.claim for side in one.positions if side.seat == move.seat),
+            "to": move.word,
+            "changed": move.word != "MAINTAIN",
+            "reason": move.text,
+            "weak": move.is_weak,
         }
         for move in table.moves
         for one in [table.disputes[move.dispute]]
-    ]  # fmt: skip
+    ]
 
 
 def _sources_json(table: Deliberation, numbers: list[int]) -> list[Json]:

@@ -268,13 +268,10 @@ def render_markdown_block(row: Json, places: Mapping[str, str], wording: Wording
         text = str(row.get(key) or "")
         if text and text not in (none, row["location"]):
             name = wording.heading("reference" if key == "ref" else key)
-            parts.append(_label(name, "\n\n".join(_render_text(text)), wording))
+            body = "\n\n".join(_render_text(text))
+            parts.append(f"**{name}{wording.colon.rstrip()}** {body}")
     parts.append("  \n".join(f"*{line}*" for line in list_details(row, places, wording, personas)))
     return "\n\n".join(parts)
-
-
-def _label(name: str, text: str, wording: Wording) -> str:
-    return f"**{name}{wording.colon.rstrip()}** {text}"
 
 
 def _render_fix(row: Json, wording: Wording) -> list[str]:

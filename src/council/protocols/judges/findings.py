@@ -225,7 +225,8 @@ def weigh_evidence(a: Finding, b: Finding) -> int:
     names = find_code_names(a.description) & find_code_names(b.description)
     weight += min(len(_shared_defect_words(a, b)), most) + min(len(names), 1)
     weight += 2 * min(len(a.new_names & b.new_names), 1)
-    return weight + 3 * (likeness >= SIMILAR) + (likeness >= RELATED and _has_same_category(a, b))
+    has_same_category = bool(a.category) and a.category.lower() == b.category.lower()
+    return weight + 3 * (likeness >= SIMILAR) + (likeness >= RELATED and has_same_category)
 
 
 def _weigh_kind(kind: str, *, is_agreed: bool) -> int:
@@ -276,10 +277,6 @@ def is_possibly_same(a: Finding, b: Finding) -> bool:
         return False
     alike = jaccard(stems(a.description), stems(b.description)) >= POSSIBLY_SAME
     return shares_line(a, b) or (alike and not a.place.state == b.place.state == "verified")
-
-
-def _has_same_category(a: Finding, b: Finding) -> bool:
-    return bool(a.category) and a.category.lower() == b.category.lower()
 
 
 def _shared_defect_words(a: Finding, b: Finding) -> frozenset[str]:
@@ -473,9 +470,14 @@ def find_challenges(finding: Finding, challenges: Iterable[Challenge]) -> list[C
         challenge
         for challenge in challenges
         if challenge.seat != finding.seat
-        and (_names(finding, challenge)
-        or (challenge.target == finding.seat and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim))))))
-    ]  # fmt: skip
+        and (
+            _names(finding, challenge)
+            or (
+                challenge.target == finding.seat
+                and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim))))
+            )
+        )
+    ]
 
 
 def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:

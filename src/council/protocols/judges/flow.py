@@ -136,9 +136,18 @@ async def run_explorer(
 ) -> Statement[Any]:
     """Run one explorer: it asks for look-ups a few times, then only its report is accepted."""
     return await run_hops(
-        council, explorer, ("judges/explore", "judges/found"), Lookups, LookupLimit(), Exploration,
-        judge=judge, subquestion=subquestion, hops=MAX_HOPS, question=question, timeout=council.timeouts.get("explorer"),
-    )  # fmt: skip
+        council,
+        explorer,
+        ("judges/explore", "judges/found"),
+        Lookups,
+        LookupLimit(),
+        Exploration,
+        judge=judge,
+        subquestion=subquestion,
+        hops=MAX_HOPS,
+        question=question,
+        timeout=council.timeouts.get("explorer"),
+    )
 
 
 # Debate
@@ -152,7 +161,8 @@ async def run_second_round(
         why = "only one judge answered the first round"
         council.note("second round skipped", why=why, skipped=["r2"], by_absence=True)
         return Round()
-    if early_stop and is_unanimous([_to_stance(statement) for statement in opinions.values()]):
+    stances = [Stance(name, one.reply.verdict, confidence=one.reply.confidence) for name, one in opinions.items()]
+    if early_stop and is_unanimous(stances):
         verdict = next(iter(opinions.values())).reply.verdict
         why = f"all {len(opinions)} judges say {verdict} with HIGH confidence; {len(opinions)} calls saved"
         council.note("second round skipped", why=why, skipped=["r2"])
@@ -165,13 +175,18 @@ async def run_second_round(
     summaries = {name: describe_position(said.reply, found[name]) for name, said in opinions.items()}
     async with council.phase("r2"):
         return await fit_packet(council).poll(
-            opinions.seats, "judges/second", reply=SecondOpinion, after=opinions, timeout=council.timeouts.get("r2"),
-            quorum=0, choices=choices, opinions=opinions, summaries=summaries, has_findings=bool(ids), unanimous=agreed,
-        )  # fmt: skip
-
-
-def _to_stance(statement: Statement[Opinion]) -> Stance:
-    return Stance(statement.seat.name, statement.reply.verdict, confidence=statement.reply.confidence)
+            opinions.seats,
+            "judges/second",
+            reply=SecondOpinion,
+            after=opinions,
+            timeout=council.timeouts.get("r2"),
+            quorum=0,
+            choices=choices,
+            opinions=opinions,
+            summaries=summaries,
+            has_findings=bool(ids),
+            unanimous=agreed,
+        )
 
 
 # Brainstorm and research

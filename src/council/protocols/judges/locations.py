@@ -237,7 +237,8 @@ def _list_sides(section: FileDiff) -> list[Side]:
             number = (line.following or line.number) if removed else line.number
             both.append(Line(number, line.text, line.number if removed else 0))
         both.append(None)
-    added = {n for n, sign in enumerate(_list_signs(section)) if sign == "+"}
+    signs = [sign for hunk in section.hunks for sign in (*(line.sign for line in hunk.list_lines()), "")]
+    added = {n for n, sign in enumerate(signs) if sign == "+"}
     new = [row for row in both if row is None or not row.old]
     old = [row for n, row in enumerate(both) if n not in added]
     return [Side(new), Side(old), Side(both)]
@@ -254,10 +255,6 @@ def _list_hunks(section: FileDiff) -> list[tuple[str, list[Row]]]:
         (hunk.where.strip(), [Row(line.number, line.text) for line in hunk.list_lines() if line.sign != "-"])
         for hunk in section.hunks
     ]
-
-
-def _list_signs(section: FileDiff) -> list[str]:
-    return [sign for hunk in section.hunks for sign in (*(line.sign for line in hunk.list_lines()), "")]
 
 
 def _quote_forms(quote: str) -> Iterable[str]:

@@ -129,7 +129,17 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
     lenses = _load_perspectives(chosen, context)
     first = _choose_first_member(chosen, context)
     families = _choose_families(first, chosen.families, context)
-    bench = _count_judges(chosen, lenses, context, len(families))
+    bench = count_judges(
+        perspectives=[lens.name for lens in lenses],
+        quick=chosen.quick,
+        deep=chosen.deep or bool(chosen.mixed),
+        families=len(families),
+        debate=chosen.debate,
+        count=chosen.count,
+        explorers=chosen.explorers,
+        default_count=_default_judge_count(chosen, context),
+        named=len(context.settings.named_members),
+    )
     if len(families) > 1:
         seats = [
             (seat, SeatSetting(member, ()))  # without fallbacks, so that the families stay separate
@@ -199,16 +209,6 @@ def _load_perspectives(options: JudgesOptions, context: PanelContext) -> tuple[P
     if options.perspectives:
         return perspectives_from_names(options.perspectives)
     return load_preset(options.preset, config_folder(context.env) / "presets").perspectives if options.preset else ()
-
-
-def _count_judges(
-    options: JudgesOptions, perspectives: tuple[Perspective, ...], context: PanelContext, families: int
-) -> JudgeCounts:
-    return count_judges(
-        perspectives=[lens.name for lens in perspectives], quick=options.quick, deep=options.deep or bool(options.mixed),
-        families=families, debate=options.debate, count=options.count, explorers=options.explorers,
-        default_count=_default_judge_count(options, context), named=len(context.settings.named_members),
-    )  # fmt: skip
 
 
 def _default_judge_count(options: JudgesOptions, context: PanelContext) -> int:

@@ -236,11 +236,8 @@ def _render_research(said: StatementMinutes) -> str:
     reply = said.reply or {}
     if not reply.get("trade_offs"):
         return said.said
-    return Consolidation.model_construct(**reply | {"trade_offs": [], "themes": _load_themes(reply)}).prose()
-
-
-def _load_themes(reply: Json) -> list[Theme]:
-    return [Theme(**theme) for theme in reply.get("themes") or []]
+    themes = [Theme(**theme) for theme in reply.get("themes") or []]
+    return Consolidation.model_construct(**reply | {"trade_offs": [], "themes": themes}).prose()
 
 
 def _sort_asked_seats(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
@@ -284,10 +281,18 @@ def render_judges_report(minutes: Minutes, value: Json) -> str:
     """Render the report file of a judges run; `value` is its report object."""
     kind, wording = summary.report_kind(minutes), find_wording(minutes)
     context = {
-        **wording.layout_variables(), "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes, value), "footer": build_footer(minutes, value),
-        "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
-        "tail": value["tail"], "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes, wording), "files": _list_analysis_files(minutes),
-    }  # fmt: skip
+        **wording.layout_variables(),
+        "minutes": minutes,
+        "subject": summary.format_subject(minutes),
+        "header": build_header(minutes, value),
+        "footer": build_footer(minutes, value),
+        "degraded": format_degraded_lines(minutes),
+        "incomplete": minutes.status != "complete",
+        "tail": value["tail"],
+        "nothing": minutes.is_empty_run,
+        "answer": _format_recommendation(minutes, wording),
+        "files": _list_analysis_files(minutes),
+    }
     return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes, wording, value), FOLDER)
 
 
@@ -312,17 +317,28 @@ def _validate_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
     rows, details = summary.list_findings(minutes), summary.verdict_details(minutes)
     blocks = _render_blocks(minutes, rows, wording)
     return {
-        "heading": _format_heading(minutes, wording), "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes, wording)],
-        "remarks": summary.list_remarks(minutes), "shifts": [_shift_row(one, wording) for one in minutes.verdict.get("shifts") or []],
+        "heading": _format_heading(minutes, wording),
+        "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes, wording)],
+        "remarks": summary.list_remarks(minutes),
+        "shifts": [_shift_row(one, wording) for one in minutes.verdict.get("shifts") or []],
         "opinions": list(_format_opinions(minutes, wording)),
-        "blind_spots": list(_format_blind_spots(minutes)), "withdrawn": list(map(summary.format_change, details.get("withdrawn") or [])),
-        "settled": list(map(summary.format_change, details.get("settled") or [])), "exchanges": list(_format_exchanges(minutes, wording)), "steel_men": list(_format_steel_men(minutes)), "dropped": _format_dropped_findings(minutes),
-        "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": wording.heading("decision_is_yours"),
-        "shared": [block for row, block in blocks if is_shared(row)], "single": [block for row, block in blocks if not is_shared(row)],
-        "positions": _build_positions(minutes, wording), "disputed": [_format_dispute(row) for row in rows if row["disputed"]],
-        "mixed": details.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _group_insights(minutes),
+        "blind_spots": list(_format_blind_spots(minutes)),
+        "withdrawn": list(map(summary.format_change, details.get("withdrawn") or [])),
+        "settled": list(map(summary.format_change, details.get("settled") or [])),
+        "exchanges": list(_format_exchanges(minutes, wording)),
+        "steel_men": list(_format_steel_men(minutes)),
+        "dropped": _format_dropped_findings(minutes),
+        "converged": details.get("converged"),
+        "disagree": minutes.verdict.get("verdict") == "DISAGREE",
+        "deferred": wording.heading("decision_is_yours"),
+        "shared": [block for row, block in blocks if is_shared(row)],
+        "single": [block for row, block in blocks if not is_shared(row)],
+        "positions": _build_positions(minutes, wording),
+        "disputed": [_format_dispute(row) for row in rows if row["disputed"]],
+        "mixed": details.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"),
+        "insights": _group_insights(minutes),
         "ungrouped": bool(rows) and not details,
-    }  # fmt: skip
+    }
 
 
 def _format_heading(minutes: Minutes, wording: Wording) -> str:
@@ -400,8 +416,9 @@ def _position_cells(row: Json, by: str, heads: Iterable[str]) -> list[str]:
         return f"{one['verdict']}: {one['why']}{name}"
 
     return [
-        CELL_BREAK.join(format_cell(format_position(one), 600) for one in row["positions"] if one[by] == head) or "–" for head in heads
-    ]  # fmt: skip
+        CELL_BREAK.join(format_cell(format_position(one), 600) for one in row["positions"] if one[by] == head) or "–"
+        for head in heads
+    ]
 
 
 def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
@@ -476,8 +493,10 @@ def _quick_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
 def _brainstorm_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
     judges = summary.last_replies(minutes)
     return {
-        "names": list(map(format_cell, judges)), "options": _option_rows(judges), "trades": list(_format_trade_offs(minutes, judges, wording)),
-    }  # fmt: skip
+        "names": list(map(format_cell, judges)),
+        "options": _option_rows(judges),
+        "trades": list(_format_trade_offs(minutes, judges, wording)),
+    }
 
 
 def _option_rows(judges: dict[str, Json]) -> list[list[str]]:
@@ -526,11 +545,17 @@ def _research_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
     ]
     return {
         "facets": [
-            [format_cell(facet["name"]), format_cell(name), CELL_BREAK.join(format_cell(one, 600) for one in facet["findings"]) or "–"]
-            for name, reply in judges.items() for facet in reply.get("facets") or []
+            [
+                format_cell(facet["name"]),
+                format_cell(name),
+                CELL_BREAK.join(format_cell(one, 600) for one in facet["findings"]) or "–",
+            ]
+            for name, reply in judges.items()
+            for facet in reply.get("facets") or []
         ],
-        "themes": themes or [row for row in alone if row[1]], "open_questions": list(map(format_text, open_)),
-    }  # fmt: skip
+        "themes": themes or [row for row in alone if row[1]],
+        "open_questions": list(map(format_text, open_)),
+    }
 
 
 CONTEXT_BUILDERS = {

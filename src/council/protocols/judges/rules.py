@@ -43,7 +43,10 @@ def decide_by_consensus(votes: Iterable[Vote], *, mixed: bool) -> Consensus:
     counted = _countable_votes(votes)
     if not counted:
         return Consensus()
-    families = {vendor: _combine_verdicts(vote.verdict for vote in counted if vote.vendor == vendor) for vendor in _list_vendors(counted)}  # fmt: skip
+    families = {
+        vendor: _combine_verdicts(vote.verdict for vote in counted if vote.vendor == vendor)
+        for vendor in sorted({vote.vendor for vote in counted})
+    }
     if mixed and {"PASS", "FAIL"} <= set(families.values()):
         holders = [vote for vote in counted if vote.verdict == families[vote.vendor] != "WARN"]
         return _build_consensus("DISAGREE", holders, families)
@@ -150,10 +153,6 @@ def _countable_votes(votes: Iterable[Vote]) -> list[Vote]:
     """Return the votes that count, sorted by seat; a truncated answer counts with LOW confidence."""
     adjusted = [replace(vote, confidence="LOW") if vote.state == "truncated" else vote for vote in votes]
     return sorted((vote for vote in adjusted if vote.state in (*OK_STATES, "truncated")), key=lambda vote: vote.seat)
-
-
-def _list_vendors(votes: Iterable[Vote]) -> list[str]:
-    return sorted({vote.vendor for vote in votes})
 
 
 def _combine_verdicts(verdicts: Iterable[VerdictWord]) -> VerdictWord:

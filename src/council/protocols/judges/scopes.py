@@ -141,7 +141,7 @@ def find_definition(path: str, rows: Sequence[Row], number: int) -> Definition |
         return None
     suffix = find_suffix(path)
     if suffix in SQL_SUFFIXES:
-        return _find_statement(path, rows, number)
+        return next((one for first, last, one in _iter_statements(path, rows) if first <= number <= last), None)
     headers = HEADERS.get(suffix)
     return _find_header(path, rows, at, headers) if headers else None
 
@@ -299,11 +299,6 @@ _DOLLAR = re.compile(r"\$\w*\$")
 _SQL_COMMENT = re.compile(r"--.*|/\*.*?\*/")
 _SQL_STRING = re.compile(r"'(?:[^']|'')*'")
 _BATCH_END = re.compile(r"(?:go|/|//|\$\$|delimiter\b.*)\s*$", re.IGNORECASE)
-
-
-def _find_statement(path: str, rows: Sequence[Row], number: int) -> Definition | None:
-    """Return the statement that encloses a line, or None."""
-    return next((one for first, last, one in _iter_statements(path, rows) if first <= number <= last), None)
 
 
 def _iter_statements(path: str, rows: Sequence[Row]) -> Iterable[tuple[int, int, Definition]]:

@@ -192,18 +192,13 @@ MAX_DEFECT_CHARS = 120
 
 def render_verdict(minutes: Minutes) -> str:
     """Render the verdict for standard output."""
-    above = [f"! {line}" for line in list_remarks_above(minutes)]
+    above = [f"! {line}" for line in (*format_missing_lines(minutes), *_format_remarks(minutes))]
     if minutes.status == "failed":
         return "\n".join(above) + "\n"
     command = f"council report {minutes.run}"
     findings = format_findings(list_findings(minutes), find_wording(minutes), command)
     sections = [[format_headline(minutes), *above], findings, *list_closing_sections(minutes)]
     return "\n\n".join("\n".join(part) for part in sections if part) + "\n"
-
-
-def list_remarks_above(minutes: Minutes) -> list[str]:
-    """Return the lines above the findings: what is missing, and the reasons to double-check the verdict."""
-    return [*format_missing_lines(minutes), *_format_remarks(minutes)]
 
 
 def list_closing_sections(minutes: Minutes) -> list[list[str]]:
@@ -258,14 +253,11 @@ def _format_opinions(minutes: Minutes) -> list[str]:
     for one in list_opinions(minutes):
         stale = describe_stale_verdict(minutes, one["seat"])
         insight = _shorten_line(one["key_insight"], MAX_OPINION_CHARS)
-        told = "  ".join(filter(None, [insight, _format_advice(one["recommendation"])]))
+        advice = f"→ {_shorten_line(one['recommendation'], MAX_OPINION_CHARS)}" if one["recommendation"] else ""
+        told = "  ".join(filter(None, [insight, advice]))
         head = f"{one['verdict']} ({stale})" if stale else str(one["verdict"])
         lines.append(f"{single_line(one['seat']):<{KIND_WIDTH - 1}} {head}: {told}".rstrip(": "))
     return lines
-
-
-def _format_advice(text: str) -> str:
-    return f"→ {_shorten_line(text, MAX_OPINION_CHARS)}" if text else ""
 
 
 def _shorten_line(text: str, limit: int) -> str:

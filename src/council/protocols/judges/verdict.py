@@ -67,38 +67,63 @@ def build_verdict(
     voices, voice_count = _find_voices(r1, r2)
     groups = _group_findings(standing, challenges, votes, voices, voice_count, clerking)
     clerk_problems = _check_clerk(council, clerking, groups)
-    holes = [*packet.holes, *_list_cut_material(r1, r2), *list_unanswered(r1)]
+    outcomes = [*(one.outcome for one in r1.values()), *(one.outcome for one in r2.values())]
+    cut_material = [cut for outcome in outcomes for cut in outcome.cut_material]
+    holes = [*packet.holes, *dict.fromkeys(cut_material), *list_unanswered(r1)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
     by_rule = {
         rule: consensus_rules.cap_verdict(one.verdict, holes, packet.empty, critical) for rule, one in results.items()
     }
-    inconsistent = finding_rules.find_inconsistent_judges(votes, [*held, *_list_supported_findings(standing)])
+    supported = [replace(one, seat=seat) for one in standing.findings for seat in standing.supporters.get(one.id, ())]
+    inconsistent = finding_rules.find_inconsistent_judges(votes, [*held, *supported])
     shifts = _list_shifts(r1, r2)
     first = _list_votes(r1)
     joined = [vote.seat for vote in first if vote.verdict != final[vote.seat].reply.verdict]
     single = len(votes) > 1 and len({vote.voice for vote in votes}) < 2  # one model answered for all judges
     limited = options.quick or single or bool(r2.absent) or (critical and result.verdict == "PASS")
+    confidence: ConfidenceLevel | None = "MEDIUM" if limited and result.confidence == "HIGH" else result.confidence
     rows = build_rows(groups)
     return Verdict(
         _choose_recommendation(r1, final, groups),
-        verdict=verdict, confidence=_limit_confidence(result.confidence, limited), findings=tuple(rows),
+        verdict=verdict,
+        confidence=confidence,
+        findings=tuple(rows),
         consensus=tuple(row for row in rows if len(row["held_by"]) > 1),
         disagreements=tuple(_list_disagreements(r1, final, verdict)),
-        insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(shifts),
-        dissent=tuple(_list_dissent(r1, final, result)), blind_spots=tuple(_list_blind_spots(r2)),
+        insights=tuple(_list_single_family_findings(groups, r1)),
+        shifts=tuple(shifts),
+        dissent=tuple(_list_dissent(r1, final, result)),
+        blind_spots=tuple(_list_blind_spots(r2)),
         details={
-            "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
+            "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1},
+            "families": dict(result.families),
             "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_voices(votes)),
-            "rule": options.rule, "by_rule": by_rule, "uncorroborated": list(results["corroborated"].weakened), "weakened": list(result.weakened), "inconsistent": list(inconsistent), "critical": critical,
+            "rule": options.rule,
+            "by_rule": by_rule,
+            "uncorroborated": list(results["corroborated"].weakened),
+            "weakened": list(result.weakened),
+            "inconsistent": list(inconsistent),
+            "critical": critical,
             "opinions": [_build_opinion(r1, statement) for statement in final.values()],
             "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
-            "settled": [_change_row(finding, why) for finding, why in standing.settled], "problems": [*standing.problems, *clerk_problems],
-            "grouping": {"by": "clerk" if clerking.state == "answered" else "rule", "clerk": clerking.state, "why": clerking.reason},
+            "settled": [_change_row(finding, why) for finding, why in standing.settled],
+            "problems": [*standing.problems, *clerk_problems],
+            "grouping": {
+                "by": "clerk" if clerking.state == "answered" else "rule",
+                "clerk": clerking.state,
+                "why": clerking.reason,
+            },
             "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
             "r2_missing": list(r2.absent),
-            "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
-            "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
+            "rounds": 2 if r2 else 1,
+            "fidelity": "full",
+            "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
+            "quick": options.quick,
+            "profile": options.profile,
+            "mixed": options.mixed,
+            "holes": holes,
+            "empty": packet.empty,
         },
         **_compare_first_votes(first, verdict),
         joined=tuple(name for name in joined if verdict == final[name].reply.verdict),
@@ -112,7 +137,7 @@ def build_verdict(
             *_list_dispute_facts(groups),
             *_list_support_facts((first, votes), standing.findings),
         ),
-    )  # fmt: skip
+    )
 
 
 def collect_standing(r1: Round[Opinion], r2: Round[SecondOpinion], material: Material) -> StandingFindings:
@@ -145,13 +170,6 @@ def _change_row(finding: Finding, why: str) -> Json:
     return row | {"why": why} | ({"first_severity": finding.first_severity} if finding.first_severity else {})
 
 
-def _list_cut_material(*rounds: Round[Any]) -> list[str]:
-    """Return material that was cut for at least one judge: it counts as a coverage hole."""
-    return list(
-        dict.fromkeys(cut for one in rounds for statement in one.values() for cut in statement.outcome.cut_material)
-    )
-
-
 def _list_votes(final: Mapping[str, Statement[Opinion]]) -> list[Vote]:
     voices = round_voices(Round(list(final.values())))
     return [
@@ -160,14 +178,13 @@ def _list_votes(final: Mapping[str, Statement[Opinion]]) -> list[Vote]:
     ]
 
 
-def _limit_confidence(confidence: ConfidenceLevel | None, limited: bool) -> ConfidenceLevel | None:
-    return "MEDIUM" if limited and confidence == "HIGH" else confidence
-
-
 def _list_trust_facts(
-    packet: Packet, rounds: Sequence[Round[Any]], findings: Sequence[Finding], inconsistent: Sequence[str],
+    packet: Packet,
+    rounds: Sequence[Round[Any]],
+    findings: Sequence[Finding],
+    inconsistent: Sequence[str],
     shifts: Sequence[Json],
-) -> list[TrustFact]:  # fmt: skip
+) -> list[TrustFact]:
     facts = [TrustFact("no_material")] if packet.empty else []
     facts += [TrustFact("substituted")] if packet.substitution else []
     facts += dict.fromkeys(fact for one in rounds for fact in list_shared_voices(round_voices(one)))
@@ -329,11 +346,6 @@ def _list_held_findings(standing: StandingFindings) -> list[Finding]:
     return [one for one in standing.findings if one.id not in withdrawn]
 
 
-def _list_supported_findings(standing: StandingFindings) -> list[Finding]:
-    """Return the findings once for each judge that supports them."""
-    return [replace(one, seat=seat) for one in standing.findings for seat in standing.supporters.get(one.id, ())]
-
-
 def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str, str], int]:
     """Return the voice behind each finding id and, under its name, behind the second round of each seat; and their number.
 
@@ -358,9 +370,13 @@ def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str
 
 
 def _group_findings(
-    standing: StandingFindings, challenges: list[finding_rules.Challenge], votes: list[Vote], voices: Mapping[str, str],
-    voice_count: int, clerking: Clerking,
-) -> list[FindingGroup]:  # fmt: skip
+    standing: StandingFindings,
+    challenges: list[finding_rules.Challenge],
+    votes: list[Vote],
+    voices: Mapping[str, str],
+    voice_count: int,
+    clerking: Clerking,
+) -> list[FindingGroup]:
     withdrawn = {finding.id: why for finding, why in standing.withdrawn}
     groups = [
         replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
@@ -492,9 +508,14 @@ def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Json]:
     """Return each second-round judge's verdicts before and after, its reason, and whether the change is a weak flip."""
     return [
         {
-            "seat": name, "from": r1[name].reply.verdict, "to": statement.reply.verdict,
-            "changed": r1[name].reply.verdict != statement.reply.verdict, "reason": statement.reply.reason,
-            "weak": consensus_rules.is_weak_flip(r1[name].reply.verdict, statement.reply.verdict, *statement.reply.revision_reasons),
+            "seat": name,
+            "from": r1[name].reply.verdict,
+            "to": statement.reply.verdict,
+            "changed": r1[name].reply.verdict != statement.reply.verdict,
+            "reason": statement.reply.reason,
+            "weak": consensus_rules.is_weak_flip(
+                r1[name].reply.verdict, statement.reply.verdict, *statement.reply.revision_reasons
+            ),
         }
         for name, statement in r2.items()
-    ]  # fmt: skip
+    ]

@@ -95,11 +95,15 @@ def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Js
         "best": {row["label"]: responses[row["label"]] for row in rows[:MAX_SMALL_CHAIR_ANSWERS]},
         "disputes": [slip.relabel(slip.ballot.dispute, names) for slip in slips if slip.ballot.dispute],
         "opposed": [
-            {"label": label_of[seat], "firsts": review.reasons(firsts, seat, names), "lasts": review.reasons(lasts, seat, names)}
+            {
+                "label": label_of[seat],
+                "firsts": review.reasons(firsts, seat, names),
+                "lasts": review.reasons(lasts, seat, names),
+            }
             for seat, (firsts, lasts) in review.split_answers.items()
         ],
         "ballots": [_chair_ballot(slip, names, label_of) for slip in slips],
-    }  # fmt: skip
+    }
 
 
 def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> Json:
@@ -121,12 +125,14 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
         disagreements=(*_split_answers_json(review, names), *_tie_json(review, names)),
         dissent=tuple(_dissent_json(review, names)),
         details={
-            "table": [row.as_json() for row in table.standings], "winner": table.winner, "differ": table.differ,
+            "table": [row.as_json() for row in table.standings],
+            "winner": table.winner,
+            "differ": table.differ,
             "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
             "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
             "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
         },
-    )  # fmt: skip
+    )
 
 
 def _ballot_json(slip: ReaderBallot, names: SeatNames) -> Json:
@@ -137,9 +143,15 @@ def _ballot_json(slip: ReaderBallot, names: SeatNames) -> Json:
 def _split_answers_json(review: Review, names: SeatNames) -> list[Json]:
     """Return the answers that one reader put first and another last."""
     return [
-        {"issue": f"the answer of {seat}", "positions": [*_positions_json(review, firsts, seat, "first", names), *_positions_json(review, lasts, seat, "last", names)]}
+        {
+            "issue": f"the answer of {seat}",
+            "positions": [
+                *_positions_json(review, firsts, seat, "first", names),
+                *_positions_json(review, lasts, seat, "last", names),
+            ],
+        }
         for seat, (firsts, lasts) in review.split_answers.items()
-    ]  # fmt: skip
+    ]
 
 
 def _tie_json(review: Review, names: SeatNames) -> list[Json]:
@@ -147,7 +159,11 @@ def _tie_json(review: Review, names: SeatNames) -> list[Json]:
     cast = rule.filter_ballots(review.ballots)
     if not cast or review.table.winner:
         return []
-    held = [one for reader, order in cast.items() for one in _positions_json(review, [reader], order[0], f"{order[0]} first", names)]  # fmt: skip
+    held = [
+        one
+        for reader, order in cast.items()
+        for one in _positions_json(review, [reader], order[0], f"{order[0]} first", names)
+    ]
     return [{"issue": "which answer is best: no answer is alone in first place", "positions": held}]
 
 

@@ -29,9 +29,13 @@ class Standing:
 
     def as_json(self) -> Json:
         return {
-            "seat": self.seat, "place": self.place, "mean_rank": _round_fraction(self.mean_rank), "borda": _round_fraction(self.borda),
-            "ballots": self.ballots, "firsts": self.firsts,
-        }  # fmt: skip
+            "seat": self.seat,
+            "place": self.place,
+            "mean_rank": _round_fraction(self.mean_rank),
+            "borda": _round_fraction(self.borda),
+            "ballots": self.ballots,
+            "firsts": self.firsts,
+        }
 
 
 @dataclass(frozen=True, slots=True)

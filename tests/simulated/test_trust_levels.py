@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from council.evals.simulation import Members
-from council.evals.trust_levels import (
+from council.wording import HIGH_ACCURACY_PERCENT
+from simulation import Members
+from trust_levels import (
     SIMULATED_PROTOCOLS,
     STRONG_CORRELATION,
     LevelMeter,
@@ -15,7 +16,6 @@ from council.evals.trust_levels import (
     find_level,
     make_grid,
 )
-from council.wording import HIGH_ACCURACY_PERCENT
 
 SEED = 19
 COMPETENCES = (0.55, 0.7, 0.9)

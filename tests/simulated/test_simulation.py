@@ -9,8 +9,8 @@ from statistics import fmean
 
 import pytest
 
+import simulation as sim
 from council.errors import UsageError
-from council.evals import simulation as sim
 from council.evals.statistics import error_correlation
 
 DEBATES = ("collaborative", "advisors:rounds=2", "advisors:rounds=3", "adversarial", "ranking")

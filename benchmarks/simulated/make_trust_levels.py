@@ -9,10 +9,10 @@ import asyncio
 import re
 from pathlib import Path
 
-from council.evals.simulation import Members
-from council.evals.trust_levels import SIMULATED_PROTOCOLS, STRONG_CORRELATION, LevelMeter, LevelTable
+from simulation import Members
+from trust_levels import SIMULATED_PROTOCOLS, STRONG_CORRELATION, LevelMeter, LevelTable
 
-PAGE = Path(__file__).parents[1] / "docs" / "evidence.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
 CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8, STRONG_CORRELATION)
 COMPETENCE, CONFORMITY = 0.7, 0.3
 QUESTIONS, SEED = 2000, 19

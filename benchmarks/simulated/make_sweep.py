@@ -12,10 +12,10 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from council.evals.plots import COLOURS, FORMATS
-from council.evals.simulation import Members, sweep
 from council.types import Json
+from simulation import Members, sweep
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 QUESTIONS, SEED = 3000, 60
 MEMBERS = Members((0.65,) * 3, correlation=0.3, conformity=0.3)
 SHOWN = ("vote", "self-consistency", "collaborative", "advisors:rounds=3", "adversarial", "ranking")

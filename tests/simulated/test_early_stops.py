@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 
+import early_stops
 import make_answer_matrix
 import make_early_stops
+import simulation
 from council.errors import UsageError
-from council.evals import early_stops, simulation
-from council.evals.early_stops import ArmTokens
 from council.evals.matrix import Matrix, read_csv, read_matrix
-from council.evals.simulation import TRUTH, Members
 from council.planning.estimate import estimate_path_tokens
 from council.planning.rehearsal import rehearse_both_ways
 from council.protocols import CHAIR, get_protocol
 from council.types import Packet, Question, Roster, Seat
+from early_stops import ArmTokens
+from simulation import TRUTH, Members
 from tests.paths import ROOT
 
 TOKENS = ArmTokens(
@@ -245,4 +246,4 @@ def check_row(row: str, estimated: tuple[int, ...]) -> None:
         is_equal = (
             all(abs(float(one) - float(other)) <= 2 for one, other in pairs) if n in estimated else cell == shown[n]
         )
-        assert is_equal, f"{shown[n]} should be {cell} in {row}: run python scripts/make_early_stops.py"
+        assert is_equal, f"{shown[n]} should be {cell} in {row}: run python benchmarks/simulated/make_early_stops.py"

@@ -1,8 +1,8 @@
 """Write the tables of `adaptive` into docs/evidence.md: simulated members, and with --replay recorded answers.
 
-    python scripts/make_early_stops.py                       # the simulation, about a minute
-    python scripts/make_early_stops.py --replay answers.csv  # recorded answers, about two minutes
-    python scripts/make_early_stops.py --json                # print the figures, and write nothing
+    python benchmarks/simulated/make_early_stops.py                       # the simulation, about a minute
+    python benchmarks/simulated/make_early_stops.py --replay answers.csv  # recorded answers, about two minutes
+    python benchmarks/simulated/make_early_stops.py --json                # print the figures, and write nothing
 
 The seed is fixed, so the tables change only with the code. scripts/make_answer_matrix.py writes answers.csv.
 """
@@ -17,7 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from council.evals.early_stops import (  # fmt: skip
+from council.evals.matrix import Matrix, read_matrix
+from council.evals.statistics import Interval, error_correlation
+from council.types import Json
+from early_stops import (  # fmt: skip
     BASE,
     SAMPLES_OF_EQUAL_TOKENS,
     SEATS,
@@ -28,12 +31,9 @@ from council.evals.early_stops import (  # fmt: skip
     replay_stops,
     simulate_stops,
 )
-from council.evals.matrix import Matrix, read_matrix
-from council.evals.simulation import STOPS, Members
-from council.evals.statistics import Interval, error_correlation
-from council.types import Json
+from simulation import STOPS, Members
 
-PAGE = Path(__file__).parents[1] / "docs" / "evidence.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
 COMPETENCES = (0.55, 0.65, 0.75, 0.85, 0.9)
 CORRELATIONS = (0.0, 0.2, 0.4, 0.6)
 QUESTIONS, SEED = 10_000, 29

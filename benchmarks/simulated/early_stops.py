@@ -16,7 +16,12 @@ from council.errors import UsageError
 from council.evals.matrix import Matrix
 from council.evals.sampling import PROTOCOL as VOTE
 from council.evals.sampling import VoteOptions, is_enough
-from council.evals.simulation import (
+from council.evals.statistics import Comparison, Interval, bootstrap_mean, compare
+from council.planning.estimate import RehearsedCall, estimate_path_tokens
+from council.planning.rehearsal import make_fake_caller, rehearse
+from council.protocols import CHAIR, Protocol, get_protocol
+from council.types import CarryOut, Json, Outcome, Question, Roster, Seat, Step
+from simulation import (
     NO_ANSWER,
     PATHS,
     PROTOCOLS,
@@ -34,11 +39,6 @@ from council.evals.simulation import (
     take_plurality,
     take_samples,
 )
-from council.evals.statistics import Comparison, Interval, bootstrap_mean, compare
-from council.planning.estimate import RehearsedCall, estimate_path_tokens
-from council.planning.rehearsal import make_fake_caller, rehearse
-from council.protocols import CHAIR, Protocol, get_protocol
-from council.types import CarryOut, Json, Outcome, Question, Roster, Seat, Step
 
 MAX_TOKEN_SHARE = 0.5  # of collaborative's tokens, by the requirement
 QUESTION = "How many primes are below 1000?"  # in the prompts of the rehearsals

@@ -19,13 +19,13 @@ from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
 from council.engine.trust import LEVELS, compute_trust
 from council.errors import EngineError
-from council.evals.simulation import TRUTH, Answers, Members, draw_questions, exchange, take_plurality
 from council.evals.statistics import Interval, bootstrap_mean
 from council.planning.rehearsal import template_context
 from council.protocols import CHAIR, get_protocol
 from council.runs.outcome import run_protocol
 from council.store.interface import Record
 from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Step
+from simulation import TRUTH, Answers, Members, draw_questions, exchange, take_plurality
 
 STRONG_CORRELATION = 0.95  # of errors, for the limit that a HIGH answer states
 MIN_CASES = 100  # of a level that is compared
