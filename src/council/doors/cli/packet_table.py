@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from council.doors.cli.tables import format_table
+from council.engine.layout import format_count
 from council.packet.git import split_patch
 from council.packet.secret_filter import redact_text
 from council.text_cleanup import clean
@@ -21,7 +22,7 @@ def format_packet_table(packet: Packet) -> list[str]:
     rows = [*_list_texts(packet), *map(_describe_file, packet.files), *attached]
     total = format(packet.tokens, ",") + (f" of {packet.budget:,}" if packet.budget else "")
     lines = format_table(HEAD, [*rows, ("total", "", "", format(packet.tokens, ","), "")], right=(3,))
-    lines = [*lines, "", f"{total} tokens, {packet.bytes:,} bytes, {len(packet.files):,} files"]
+    lines = [*lines, "", f"{total} tokens, {packet.bytes:,} bytes, {format_count(len(packet.files), 'file')}"]
     if packet.skipped:
         kinds = [(item.path, "not reviewed: " if item.hole else "", item.why) for item in packet.skipped]
         lines += ["", "Not included:", *(f"  {path}: {kind}{why}" for path, kind, why in kinds)]
