@@ -31,7 +31,7 @@ from tests.fork_server import PYTHON_PATH, command_path
 from tests.paths import ROOT
 from tests.vendor_trap import VendorTrap, vendor_trap
 
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "SECURITY.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "SECURITY.md", "benchmarks/README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -246,6 +246,17 @@ def test_relative_links_exist(page: str) -> None:
         assert not heading or heading in headings(target), f"{page} links to {link}"
 
 
+@pytest.mark.behaviour("13-docs-links")
+def test_the_source_of_every_required_behaviour_is_a_section_of_a_page() -> None:
+    rows = tomllib.loads((ROOT / "tests" / "behaviours.toml").read_text(encoding="utf-8"))["row"]
+    missing = []
+    for source in sorted({row["source"] for row in rows}):
+        page, _, heading = source.partition("#")
+        if not (ROOT / page).is_file() or heading not in headings(ROOT / page):
+            missing.append(source)
+    assert missing == []
+
+
 def headings(page: Path) -> set[str]:
     """Return the heading anchors of a page, as GitHub generates them."""
     titles = re.findall(r"^#+ (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
@@ -291,7 +302,8 @@ def test_no_file_names_a_package_registry() -> None:
 
 # The site
 
-SITE_PAGES = set(site_pages.PAGES.values()) | {path.name for path in (ROOT / "docs").glob("*.md")}
+DOCS = ROOT / "docs"
+SITE_PAGES = set(site_pages.PAGES.values()) | {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
 
 
 def nav_pages() -> list[str]:
