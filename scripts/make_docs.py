@@ -695,29 +695,10 @@ Repeats are interleaved: each repeat measures every column in a new random order
 
 No test asserts a time. `tests/test_calls.py` limits the counted calls of a council and of a streamed event.
 """
-PERFORMANCE_PROFILE = """Where the time of a council goes (600 councils by the shared service, one after another, 2026-11-16): two thirds of the CPU time are
-in the event loop, one third in the thread that writes (`/proc/self/task/*/schedstat`). Of the event loop, by samples of py-spy: sending
-requests and reading answers 18 % (half of it in aiohttp), the end of a run with its report 16 %, planning 10 %, masking of secrets 6 %,
-prompts 6 %, the rest in events, timeouts and tasks, no function over 4 %. The thread that writes needs about 7 ms: 1.7 to replace texts
-by references, 1.3 for 70 inserts, 0.8 for the search index, 1.6 for 4 commits.
-
-Beyond the 600 ms of a 200 ms model, a council took 31 ms: 7 until the first request, 9 between the phases, 7 after the last answer, 8
-in the endpoint and the connections (a minimal client needs 6). A commit takes 0.8 ms, so durability is not the reason.
-
-Tried: one transaction for the requests of a phase (14 commits became 4 to 6), texts stored once, each block of a prompt searched for
-secrets once, plans shared between questions of one kind, and runs that start in turn (the median duration of 200 councils that start
-together fell from 93 to 53 % of the time of all). Encoding a request once, looking up the texts of a transaction once, and less work to
-clean, count and mask texts took the CPU per council from 26.1 to 21.4 ms, measured alternately. Without garbage collection the rate of 200
-councils at once is the same. Compressing every text cost 0.7 to 1.1 ms per council on a busy machine, so only those from 2 KB on are compressed.
-
-The report file is written as a draft before the run is closed: a full disk is noticed while the run can still be resumed. This is part of
-the 7 ms after the last answer. Reports of large runs are written in parts: the highest peak of a run with 100 MB of answers fell from
-1,204 to 291 MB.
-
-`python benchmarks/calls.py --top 20` lists the parts of Council and the functions that cause most calls."""
+PERFORMANCE_PROFILE = "[Measurements](internals/measurements.md#where-the-time-of-a-council-goes) says where the time goes, and what was tried."
 PERFORMANCE_REASONS = {
     "wall": "Planning, prompts, the stored requests of each phase and the report are in the critical path: it follows from the CPU per council.",
-    "cpu": "No single part dominates; see the profile below.",
+    "cpu": "No single part dominates: see the measurements.",
     "calls": "`convene()` checks its arguments, the settings and the shared store on every call.",
     "events": "aiohttp itself needs about as many calls for a packet with one event as the limit allows: see its column.",
     "throughput": "One core does all the work of the councils, so the councils per second follow from the CPU per council.",
