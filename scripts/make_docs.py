@@ -396,7 +396,7 @@ def protocols_page() -> str:
         GENERATED,
         "Seats, phases and calls come from a rehearsal of each protocol; the diagrams come from scripted runs. "
         "Two to eight `-m` make a council of that size: see [Members](members.md#choose-the-members-of-a-run). "
-        "[Writing a protocol](writing-a-protocol.md) shows how to add one.",
+        "[Writing a protocol](writing-a-protocol.md) shows how to add one, and the [glossary](glossary.md) has the words.",
         *(part for shown in PROTOCOL_DOCS for part in asyncio.run(_protocol_sections(shown))),
         *_trust_sections(),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import click
 import pytest
+from rich.text import Text
 
 import make_docs
 import make_terminal
@@ -285,6 +287,24 @@ def test_the_picture_shows_the_screen_after_all_movements(written: str, shown: l
     screen = make_terminal.Screen(10)
     screen.feed(written)
     assert [line.plain for line in screen.lines()] == shown
+
+
+def test_a_note_explains_the_lines_up_to_the_next_note_without_blank_lines_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = [{"at": "$", "text": "question"}, {"at": "Trust", "text": "trust"}]
+    monkeypatch.setattr(make_terminal, "SCRIPT", {"note": notes})
+    lines = [Text(line) for line in ("$ council", "", "Yes.", "", "────", "Trust: LOW", "because")]
+    assert make_terminal.find_notes(lines) == [
+        make_terminal.Note("question", 0, 2),
+        make_terminal.Note("trust", 5, 6),
+    ]
+
+
+def test_the_picture_of_an_answer_has_every_note() -> None:
+    svg = (ROOT / "docs" / "answer.svg").read_text(encoding="utf-8")
+    shown = " ".join(html.unescape(line) for line in re.findall(r"<tspan[^>]*>([^<]*)</tspan>", svg))
+    assert [note["text"] for note in make_terminal.SCRIPT["note"] if note["text"] not in shown] == []
 
 
 # Built from parts, so that this file does not match itself.
