@@ -1,8 +1,8 @@
-"""Generate the README picture of the terminal: the real command in a pseudo-terminal, with scripted members.
+"""Generate the pictures of the terminal: the real command in a pseudo-terminal, with scripted members.
 
-`python scripts/make_terminal.py` writes docs/terminal.svg, the finished run, and docs/terminal-live.svg, the same run
-while the seats write. The answers are in terminal.toml and served by a local endpoint, so there are no external requests
-and no cost.
+`python scripts/make_terminal.py` writes docs/answer.svg, the finished run with a note beside each part, and
+docs/terminal-live.svg, the same run while the seats write. The answers and the notes are in terminal.toml; a local
+endpoint serves the answers, so there are no external requests and no cost.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ import subprocess
 import sys
 import tempfile
 import termios
+import textwrap
 import tomllib
-from itertools import groupby
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -34,7 +37,7 @@ from scripted_endpoint import Reply, serve_replies
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 SCRIPT = tomllib.loads((HERE / "terminal.toml").read_text(encoding="utf-8"))
-COLUMNS, LINES = 100, 60
+COLUMNS, LINES = 84, 60
 PIECE_CHARS = 16  # characters per event
 FIRST_TOKEN_DELAY_S = 0.5
 LIVE_AT = ("draft", 15)  # the live picture: a phase, and the words that each of its seats has written
@@ -182,19 +185,87 @@ def is_writing(shown: str) -> bool:
 
 
 def draw(lines: list[Text], target: Path) -> None:
-    """Write the lines as an SVG that loads nothing from elsewhere."""
+    """Write the command and the lines as an SVG that loads nothing from elsewhere."""
+    write_picture(export_svg([make_prompt(), *lines], target.stem), target)
+
+
+def make_prompt() -> Text:
+    return Text.assemble(("$ ", "bold green"), ("council ", "bold"), f'"{SCRIPT["question"]}"')
+
+
+def write_picture(svg: str, target: Path) -> None:
+    target.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
+    print(f"{target}: {target.stat().st_size:,} bytes")
+
+
+def export_svg(lines: list[Text], name: str) -> str:
     from rich._export_format import CONSOLE_SVG_FORMAT
 
     form = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     form = form.replace("Fira Code, monospace", "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace")
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    prompt = Text.assemble(("$ ", "bold green"), ("council ", "bold"), f'"{SCRIPT["question"]}"')
-    console.print(prompt, soft_wrap=True)
     for line in lines:
         console.print(line, soft_wrap=True)
-    svg = console.export_svg(title="council", code_format=form, unique_id=target.stem)
-    target.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
-    print(f"{target}: {target.stat().st_size:,} bytes")
+    return console.export_svg(title="council", code_format=form, unique_id=name)
+
+
+# Notes beside the finished run
+
+FIRST_LINE_Y, LINE_HEIGHT = 65.0, 24.4  # of the first line of text, in the format of rich
+NOTE_WIDTH, NOTE_CHARS, NOTE_LINE_HEIGHT, NOTE_GAP = 440, 42, 25.0, 16.0
+NOTE_STYLE = """<style>
+.note { font: 20px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
+.mark { stroke: #0969da; stroke-width: 2.5; fill: none }
+@media (prefers-color-scheme: dark) { .note { fill: #e6edf3 } .mark { stroke: #58a6ff } }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note and the lines of the picture that it explains, the last one included."""
+
+    text: str
+    first: int
+    last: int
+
+
+def find_notes(lines: list[Text]) -> list[Note]:
+    """Return the notes of the script with their lines: each explains the lines up to the next one."""
+    plain = [line.plain for line in lines]
+    starts, after = [], -1
+    for note in SCRIPT["note"]:
+        after = next(n for n in range(after + 1, len(plain)) if plain[n].startswith(note["at"]))
+        starts.append(after)
+    notes = []
+    for note, (first, end) in zip(SCRIPT["note"], pairwise([*starts, len(plain)]), strict=True):
+        last = max(n for n in range(first, end) if plain[n].strip(" ─"))
+        notes.append(Note(note["text"], first, last))
+    return notes
+
+
+def draw_with_notes(lines: list[Text], target: Path) -> None:
+    """Write the command, its plan and the finished run as an SVG, with a note beside each part."""
+    shown = [make_prompt(), *lines]
+    svg = export_svg(shown, target.stem)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert size, "the format of rich has changed"
+    edge, parts, free = float(size[1]), [NOTE_STYLE], 0.0
+    for note in find_notes(shown):
+        top, bottom = (FIRST_LINE_Y + LINE_HEIGHT * n for n in (note.first, note.last))
+        wrapped = textwrap.wrap(note.text, NOTE_CHARS)
+        y = max(top, free)
+        free = y + NOTE_LINE_HEIGHT * len(wrapped) + NOTE_GAP
+        parts.append(
+            f'<path class="mark" d="M{edge + 8:.0f} {top - 16:.1f} V{bottom + 3:.1f} M{edge + 8:.0f} {top - 5:.1f} L{edge + 26:.0f} {y - 5:.1f}"/>'
+        )
+        spans = "".join(
+            f'<tspan x="{edge + 34:.0f}" y="{y + NOTE_LINE_HEIGHT * n:.1f}">{escape(line)}</tspan>'
+            for n, line in enumerate(wrapped)
+        )
+        parts.append(f'<text class="note">{spans}</text>')
+    height = max(float(size[2]), free)
+    svg = svg.replace(size[0], f'viewBox="0 0 {edge + NOTE_WIDTH:.0f} {height:.0f}"', 1)
+    write_picture(svg.replace("</svg>", "\n".join([*parts, "</svg>"])), target)
 
 
 async def make_pictures(folder: Path) -> None:
@@ -203,7 +274,8 @@ async def make_pictures(folder: Path) -> None:
         with tempfile.TemporaryDirectory() as place:
             live, finished = await asyncio.to_thread(run_command, Path(place), base_url)
     draw(live, folder / "terminal-live.svg")
-    draw(finished, folder / "terminal.svg")
+    plan = live[: next(n for n, line in enumerate(live) if line.plain.startswith("▸"))]
+    draw_with_notes([*plan, Text(), *finished], folder / "answer.svg")
 
 
 def main() -> None:

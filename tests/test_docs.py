@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import click
 import pytest
+from rich.text import Text
 
 import make_docs
 import make_terminal
@@ -31,7 +33,7 @@ from tests.fork_server import PYTHON_PATH, command_path
 from tests.paths import ROOT
 from tests.vendor_trap import VendorTrap, vendor_trap
 
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "SECURITY.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "SECURITY.md", "benchmarks/README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -246,13 +248,24 @@ def test_relative_links_exist(page: str) -> None:
         assert not heading or heading in headings(target), f"{page} links to {link}"
 
 
+@pytest.mark.behaviour("13-docs-links")
+def test_the_source_of_every_required_behaviour_is_a_section_of_a_page() -> None:
+    rows = tomllib.loads((ROOT / "tests" / "behaviours.toml").read_text(encoding="utf-8"))["row"]
+    missing = []
+    for source in sorted({row["source"] for row in rows}):
+        page, _, heading = source.partition("#")
+        if not (ROOT / page).is_file() or heading not in headings(ROOT / page):
+            missing.append(source)
+    assert missing == []
+
+
 def headings(page: Path) -> set[str]:
     """Return the heading anchors of a page, as GitHub generates them."""
     titles = re.findall(r"^#+ (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize(("picture", "word"), [("terminal.svg", "Outcome"), ("terminal-live.svg", "adversarial")])
+@pytest.mark.parametrize(("picture", "word"), [("answer.svg", "Outcome"), ("terminal-live.svg", "adversarial")])
 def test_a_picture_of_the_terminal_loads_nothing_and_shows_the_command_and_its_run(picture: str, word: str) -> None:
     svg = (ROOT / "docs" / picture).read_text(encoding="utf-8")
     assert not re.findall(r"@font-face|@import|href=|src=|url\((?!#)", svg)
@@ -276,6 +289,24 @@ def test_the_picture_shows_the_screen_after_all_movements(written: str, shown: l
     assert [line.plain for line in screen.lines()] == shown
 
 
+def test_a_note_explains_the_lines_up_to_the_next_note_without_blank_lines_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = [{"at": "$", "text": "question"}, {"at": "Trust", "text": "trust"}]
+    monkeypatch.setattr(make_terminal, "SCRIPT", {"note": notes})
+    lines = [Text(line) for line in ("$ council", "", "Yes.", "", "────", "Trust: LOW", "because")]
+    assert make_terminal.find_notes(lines) == [
+        make_terminal.Note("question", 0, 2),
+        make_terminal.Note("trust", 5, 6),
+    ]
+
+
+def test_the_picture_of_an_answer_has_every_note() -> None:
+    svg = (ROOT / "docs" / "answer.svg").read_text(encoding="utf-8")
+    shown = " ".join(html.unescape(line) for line in re.findall(r"<tspan[^>]*>([^<]*)</tspan>", svg))
+    assert [note["text"] for note in make_terminal.SCRIPT["note"] if note["text"] not in shown] == []
+
+
 # Built from parts, so that this file does not match itself.
 MACHINE = re.compile("|".join(rf"(?<![\w.]){re.escape('/' + folder)}/" for folder in ("wo" + "rk", "ho" + "me", "ro" + "ot", "Us" + "ers")))  # fmt: skip
 REGISTRY = re.compile("|".join(re.escape(host) for host in ("py" + "pi.org", "python" + "hosted.org", "npm" + "js.")))
@@ -291,7 +322,8 @@ def test_no_file_names_a_package_registry() -> None:
 
 # The site
 
-SITE_PAGES = set(site_pages.PAGES.values()) | {path.name for path in (ROOT / "docs").glob("*.md")}
+DOCS = ROOT / "docs"
+SITE_PAGES = set(site_pages.PAGES.values()) | {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
 
 
 def nav_pages() -> list[str]:

@@ -37,7 +37,7 @@ from tests.paths import ROOT
 from tests.search.test_local_files import pdf
 from tests.vendor_trap import VendorTrap, vendor_trap
 
-PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`(council (?!RUN`)[^`\n]+)`(?!`)")  # `council RUN` is the name of a file in a packet
 QUESTION = "Should the archive move to cold storage?"
