@@ -125,7 +125,7 @@ def test_a_long_list_says_how_many_more_there_are(add_run: AddRun, council: Term
 @pytest.mark.behaviour("13-runs-list")
 def test_the_folder_is_shown_unless_it_is_this_one(history: list[str], council: Terminal) -> None:
     lines = council("runs", "list").out.splitlines()
-    assert lines[0].split() == ["RUN", "STARTED", "STATUS", "PROTOCOL", "FOLDER", "QUESTION"]
+    assert lines[0].split() == ["RUN", "STARTED", "STATUS", "PROTOCOL", "TRUST", "COST", "FOLDER", "QUESTION"]
     (elsewhere,) = [line for line in lines if line.startswith("rels22")]
     assert elsewhere.split()[5:] == ["/srv/other", "Question", "rels22?"]
     assert "FOLDER" not in council("runs", "list", "--here").out
@@ -139,13 +139,15 @@ def test_the_folder_is_shown_unless_it_is_this_one(history: list[str], council: 
 def test_a_list_fits_a_terminal(width: int, here: bool, text: str) -> None:
     run = {
         "run": "r2345x", "created": 1.0, "status": "complete", "detached": False, "folder": "/srv/" + "long-name/" * 9,
-        "protocol": "collaborative", "question": text * 9, "title": None,
+        "protocol": "collaborative", "question": text * 9, "title": None, "trust": "MEDIUM", "cost": 0.25, "estimated": True,
     }  # fmt: skip
     assert "My title" in format_runs([run | {"title": "My title"}], here=here, width=width)[1]
     lines = format_runs([run], here=here, width=width)
     assert lines[0].index("QUESTION") == lines[1].index(text[:5])
     assert width - 2 <= max(map(text_width, lines)) <= width
     assert ("FOLDER" in lines[0]) is (not here and width >= 60)
+    assert ("MEDIUM" in lines[1]) is (width >= (60 if here else 80))
+    assert ("about $0.25" in lines[1]) is (width >= (80 if here else 120))
 
 
 def test_an_empty_list_says_how_to_start(council: Terminal) -> None:

@@ -463,6 +463,7 @@ async def test_a_listed_run_has_the_declared_fields_and_types() -> None:
         (row,) = await client.runs()
     assert list(row) == [field.name for field in list_fields(council.RunRow)]
     assert (row["run"], row["question"], row["unfinished"]) == (report.run, "Tabs or spaces?", False)
+    assert row["trust"] == report.trust.level
     RunRow.model_validate({"id": row["run"], **row}, strict=True)
 
 

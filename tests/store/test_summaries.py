@@ -42,7 +42,13 @@ def setup(question: str) -> str:
 
 async def write_runs(store: Store) -> None:
     report = json.dumps(
-        {"verdict": "PASS", "confidence": "HIGH", "seconds": 2.5, "cost": {"usd": 0.25, "estimated": True}}
+        {
+            "verdict": "PASS",
+            "confidence": "HIGH",
+            "trust": {"level": "LOW"},
+            "seconds": 2.5,
+            "cost": {"usd": 0.25, "estimated": True},
+        }
     )
     for n, kind in enumerate(("run", "queue", "run", "run")):
         await store.write(f"r{n}", [(kind, ("a run", f"folder {n % 2}", 10.0 - n, "random", setup("Short?")))])
@@ -65,7 +71,7 @@ async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> 
     assert list(rows) == ["r2", "r1", "r3", "r0"]  # unfinished first, then newest
     assert rows["r0"] == {
         "run": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
-        "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "seconds": 2.5, "cost": 0.25,
+        "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "trust": "LOW", "seconds": 2.5, "cost": 0.25,
         "owner": "ann@laptop", "project": None, "title": None, "estimated": True,
     }  # fmt: skip
     assert (rows["r1"]["status"], rows["r1"]["detached"], rows["r1"]["question"]) == ("queued", True, LONG)
@@ -136,8 +142,8 @@ async def test_pages_and_filters_are_the_same_on_both_stores(store_address: Stor
         "project": [], "from": ["r1", "r0"], "to": ["r2", "r3"],
     }  # fmt: skip
     assert [row["run"] for row in await store.list_runs({"q": "the cellar"})] == ["r3"]
-    assert [(row["title"], row["estimated"]) for row in await store.list_runs()] == [
-        (None, False), (None, True), ("The Cellar", False), (None, True),
+    assert [(row["title"], row["estimated"], row["trust"]) for row in await store.list_runs()] == [
+        (None, False, None), (None, True, "LOW"), ("The Cellar", False, None), (None, True, "LOW"),
     ]  # fmt: skip
     await store.write("r3", [("rename", (None,))])
     assert {row["title"] for row in await store.list_runs()} == {None}

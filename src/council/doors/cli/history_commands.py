@@ -35,6 +35,7 @@ from council.doors.cli.tables import format_bytes, format_folder, format_table
 from council.doors.cli.terminal_input import TerminalReader, confirm
 from council.engine.minutes import Minutes
 from council.errors import StoreError, UsageError, message_for
+from council.money import format_usd
 from council.render.markdown import TextPart
 from council.render.text_layout import cut, terminal_size, text_width
 from council.runs.history import UNFINISHED, Removal
@@ -180,6 +181,8 @@ def _format_cell(run: RunRow, name: str, width: int | None) -> str:
             return _format_time(run["created"], width)
         case "status":
             return _format_status(run)
+        case "cost":
+            return _format_cost(run)
         case "folder":
             return format_folder(run["folder"], width)
         case "question":
@@ -204,6 +207,12 @@ def _format_time(at: float, width: int | None) -> str:
 def _format_status(run: RunRow) -> str:
     is_detached = run["detached"] and run["status"] in OPEN_STATUSES
     return f"{run['status']}{', detached' if is_detached else ''}"
+
+
+def _format_cost(run: RunRow) -> str:
+    if run["cost"] is None:
+        return ""
+    return f"{'about ' if run['estimated'] else ''}{format_usd(run['cost'])}"
 
 
 # Show and export
