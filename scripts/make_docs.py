@@ -66,7 +66,7 @@ from council.settings.schema import (
     Access,
     TableList,
 )
-from council.store.interface import ANSWER_FAULTS
+from council.store.interface import ANSWER_FAULTS, list_fields
 from council.types import Json, TrustFact
 from council.wording import load_wording
 
@@ -1234,6 +1234,9 @@ def api_page() -> str:
         _api_doc(council.RunStream),
         _table(("attribute", "description"), _list_properties(council.RunStream)),
         "An `Entry` has `seq`, `at` (seconds since the epoch) and `event`, one of the classes in `council.events`: see [events](events.md).",
+        "## RunRow",
+        _api_doc(council.RunRow) + " A row is a dictionary.",
+        _table(("key", "type", "description"), [(f"`{one.name}`", f"`{_type_name(one.type)}`", one.column.about) for one in list_fields(council.RunRow)]),
         "## BatchStream",
         _api_doc(council.BatchStream),
         _table(("attribute", "description"), _list_properties(council.BatchStream)),
@@ -1338,6 +1341,10 @@ def _field_table(kind: type[BaseModel]) -> str:
         for name, field in kind.model_fields.items()
     ]
     return _table(("attribute", "type", "description"), rows)
+
+
+def _type_name(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def _field_type(annotation: Any) -> str:

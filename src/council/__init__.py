@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from council.protocols import Protocol, register
     from council.render.report_object import Report
     from council.runs.service import Convener
+    from council.store.interface import RunRow
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
 __all__ = [
@@ -91,6 +92,7 @@ __all__ = [
     "RunInterrupted",
     "RunOptions",
     "RunOwned",
+    "RunRow",
     "RunStream",
     "SearchNotEnabled",
     "Seat",
@@ -146,6 +148,7 @@ _EXPORTS = {
     "council.protocols": ("Protocol", "register"),
     "council.engine.reply": ("Reply",),
     "council.render.report_object": ("Report",),
+    "council.store.interface": ("RunRow",),
     "council.types": ("Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}

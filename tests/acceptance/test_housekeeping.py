@@ -16,6 +16,7 @@ import pytest
 from council.doors.cli.history_commands import format_runs
 from council.render.text_layout import text_width
 from council.runs.service import Convener
+from council.store.interface import RunRow, list_fields
 from council.store.sqlite import RunLock, SqliteStore
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_for_exit, wait_until
 from tests.doors.cli.terminal import TerminalProcess
@@ -108,7 +109,7 @@ def test_filters_combine(history: list[str], council: Terminal, flags: list[str]
     assert [row["run"] for row in council("--json", "runs", *flags, "list").json] == expected
 
 
-@pytest.mark.behaviour("13-runs-list")
+@pytest.mark.behaviour("13-runs-list", "13-one-run-row")
 def test_a_long_list_says_how_many_more_there_are(add_run: AddRun, council: Terminal) -> None:
     for number in range(25):
         add_run(f"r{number:05}")
@@ -116,14 +117,15 @@ def test_a_long_list_says_how_many_more_there_are(add_run: AddRun, council: Term
     assert len(shown.out.splitlines()) == 21
     assert shown.err == "5 more: use --limit 25, or --limit 0 for all\n"
     assert (len(listed(council, "--limit", "30")), council("runs", "--limit", "30").err) == (25, "")
-    assert len(council("runs", "--json").json) == 25
+    rows = council("runs", "--json").json
+    assert (len(rows), list(rows[0])) == (25, [field.name for field in list_fields(RunRow)])
     assert council("runs", "--limit", "-1").code == 2
 
 
 @pytest.mark.behaviour("13-runs-list")
 def test_the_folder_is_shown_unless_it_is_this_one(history: list[str], council: Terminal) -> None:
     lines = council("runs", "list").out.splitlines()
-    assert lines[0].split() == ["RUN", "STARTED", "STATUS", "PROTOCOL", "FOLDER", "QUESTION"]
+    assert lines[0].split() == ["RUN", "STARTED", "STATUS", "PROTOCOL", "TRUST", "COST", "FOLDER", "QUESTION"]
     (elsewhere,) = [line for line in lines if line.startswith("rels22")]
     assert elsewhere.split()[5:] == ["/srv/other", "Question", "rels22?"]
     assert "FOLDER" not in council("runs", "list", "--here").out
@@ -136,14 +138,16 @@ def test_the_folder_is_shown_unless_it_is_this_one(history: list[str], council: 
 @pytest.mark.parametrize("here", [False, True])
 def test_a_list_fits_a_terminal(width: int, here: bool, text: str) -> None:
     run = {
-        "id": "r2345x", "created": 1.0, "status": "complete", "detached": False, "folder": "/srv/" + "long-name/" * 9,
-        "protocol": "collaborative", "question": text * 9, "title": None,
+        "run": "r2345x", "created": 1.0, "status": "complete", "detached": False, "folder": "/srv/" + "long-name/" * 9,
+        "protocol": "collaborative", "question": text * 9, "title": None, "trust": "MEDIUM", "cost": 0.25, "estimated": True,
     }  # fmt: skip
     assert "My title" in format_runs([run | {"title": "My title"}], here=here, width=width)[1]
     lines = format_runs([run], here=here, width=width)
     assert lines[0].index("QUESTION") == lines[1].index(text[:5])
     assert width - 2 <= max(map(text_width, lines)) <= width
     assert ("FOLDER" in lines[0]) is (not here and width >= 60)
+    assert ("MEDIUM" in lines[1]) is (width >= (60 if here else 80))
+    assert ("about $0.25" in lines[1]) is (width >= (80 if here else 120))
 
 
 def test_an_empty_list_says_how_to_start(council: Terminal) -> None:

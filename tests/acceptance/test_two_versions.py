@@ -29,6 +29,7 @@ REVISIONS = {
     "c7482d51": (9, 3),
     "f1ebb3f6": (10, 4),
     "b28ec2c7": (11, 5),
+    "19746b4b": (12, 6),
 }  # with their schema versions in SQLite and PostgreSQL; 40818e2 is version 0.1.0
 STORES = [("sqlite", revision) for revision in REVISIONS] + [
     ("postgres", revision) for revision, (_, version) in REVISIONS.items() if version

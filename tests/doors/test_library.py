@@ -54,7 +54,7 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "AccessError", "Answer", "Ask", "AuthError", "BatchRow", "BatchStream", "BudgetSpent", "CapTooLow", "ChairAbsent", "Client", "ConfigError", "Convener",
         "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
         "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
-        "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
+        "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunRow", "RunStream", "SearchNotEnabled",
         "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "batch", "close",
         "convene", "convene_sync", "register", "stream",
     ]  # fmt: skip

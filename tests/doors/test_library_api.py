@@ -20,6 +20,7 @@ from council.doors.library import ProtocolOptions
 from council.errors import UsageError
 from council.flags import flag_table
 from council.members.scripted import Scripted
+from council.store.interface import list_fields
 from tests.fake_provider import FakeProvider, Reply
 from tests.trusted_project import trust_project
 
@@ -450,6 +451,20 @@ async def test_a_cancelled_program_ends_although_its_members_are_guarded() -> No
         (row,) = await client.runs()
         assert row["status"] == "incomplete"
         assert (await client.resume()).status == "complete"
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("13-one-run-row")
+async def test_a_listed_run_has_the_declared_fields_and_types() -> None:
+    from council.doors.web.models import RunRow
+
+    async with council.Client(members=[Scripted()]) as client:
+        report = await client.convene("Tabs or spaces?", seats=SEATS)
+        (row,) = await client.runs()
+    assert list(row) == [field.name for field in list_fields(council.RunRow)]
+    assert (row["run"], row["question"], row["unfinished"]) == (report.run, "Tabs or spaces?", False)
+    assert row["trust"] == report.trust.level
+    RunRow.model_validate({"id": row["run"], **row}, strict=True)
 
 
 @pytest.mark.anyio

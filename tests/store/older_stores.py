@@ -23,7 +23,8 @@ RUNS = ("rdone234", "ropen234")
 SETUP = json.dumps(
     {"protocol": "triad", "owner": "ann@laptop", "question": {"task": "ask", "text": "Which cellar holds the archive?"}}
 )
-REPORT = json.dumps({"verdict": "PASS", "seconds": 2.5, "cost": {"usd": 0.25, "estimated": True}, "stops": []})
+COST = {"usd": 0.25, "estimated": True}
+REPORT = json.dumps({"verdict": "PASS", "trust": {"level": "MEDIUM"}, "seconds": 2.5, "cost": COST, "stops": []})
 # Table: the versions of SQLite and PostgreSQL that have it, its columns, the values after the run.
 ROWS: dict[str, tuple[int, int, str, list[tuple[object, ...]]]] = {
     "events": (1, 1, "seq at type body", [(seq, 1.0, "note", '{"what":"a","why":"b"}') for seq in (1, 2, 3)]),

@@ -85,7 +85,7 @@ async def test_a_suspended_writer_delays_no_reader(store: SqliteStore) -> None:
     await store.write(RUN, [])
     with suspended_writer(store) as (_, owner):
         other = SqliteStore(store.folder)
-        assert [run["id"] for run in await other.list_runs()] == [RUN]
+        assert [run["run"] for run in await other.list_runs()] == [RUN]
         assert not await store.is_cancelled(RUN)
         other.close()
         assert owner.is_suspended  # it was left alone
@@ -162,7 +162,7 @@ def read_as_another_user(folder: Path) -> list[str]:
             if os.geteuid() == 0:
                 os.setuid(OTHER_USER)
             store = SqliteStore(folder)
-            lines.append(f"{[run['id'] for run in asyncio.run(store.list_runs())]} {store.is_read_only}")
+            lines.append(f"{[run['run'] for run in asyncio.run(store.list_runs())]} {store.is_read_only}")
             with suppress(StoreError):
                 asyncio.run(try_lock(store, lines))
             asyncio.run(store.write(RUN, []))

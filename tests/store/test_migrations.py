@@ -63,6 +63,7 @@ RELEASED = {
         "10_titles.sql": ("bd1100b2cded8f19", "551f9df9616b1128"),
         "11_outcomes.sql": ("d569ea0a6918e1cf", "2aa5d5600cc1eb0e"),
         "12_stops.sql": ("be3710348e5a2c5b", "8ae075b1030288e7"),
+        "13_trust.sql": ("feef72e4997bfd32", "73c730b09c59b45b"),
     },
     "postgres": {
         "01_tables.sql": ("831b599ccf0d645e", "a5a33df9da8e2c12"),
@@ -71,6 +72,7 @@ RELEASED = {
         "04_titles.sql": ("f7ec175449e7bbcc", "425504f05de170f2"),
         "05_outcomes.sql": ("bad156e8c622edbd", "0a6b5b238c6691ef"),
         "06_stops.sql": ("8e11feeedc5e16e5", "94cc6ec73046eece"),
+        "07_trust.sql": ("15412da12f95c242", "61cee5ff6f90d385"),
     },
 }
 LIST_RUNS = ("runs", "list", "--json")
@@ -110,8 +112,8 @@ def check_sqlite(path: Path, before: Content, schema: tuple[int, set[tuple[str, 
     """Open a file with the present version, and compare it with the rows before and with a new file."""
     store = SqliteStore(path.parent)
     try:
-        rows = store._db.execute("SELECT id, status, protocol FROM summaries ORDER BY n").fetchall()
-        assert rows == [(RUNS[0], "complete", "triad"), (RUNS[1], "running", "triad")]
+        rows = store._db.execute("SELECT id, status, protocol, trust FROM summaries ORDER BY n").fetchall()
+        assert rows == [(RUNS[0], "complete", "triad", "MEDIUM"), (RUNS[1], "running", "triad", None)]
         assert store._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     finally:
         store.close()
@@ -123,8 +125,8 @@ def check_postgres(url: str, folder: Path, before: Content) -> None:
     open_store(StoreAddress(folder, url)).close()
     assert keeps_rows(before, read_postgres(url))
     with closing(psycopg.connect(url)) as db:
-        rows = db.execute("SELECT id, status, protocol FROM council.summaries ORDER BY n").fetchall()
-    assert rows == [(RUNS[0], "complete", "triad"), (RUNS[1], "running", "triad")]
+        rows = db.execute("SELECT id, status, protocol, trust FROM council.summaries ORDER BY n").fetchall()
+    assert rows == [(RUNS[0], "complete", "triad", "MEDIUM"), (RUNS[1], "running", "triad", None)]
 
 
 @pytest.mark.behaviour("16-migrations", "40-migration-keeps-rows")

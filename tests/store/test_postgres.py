@@ -380,7 +380,7 @@ async def test_runs_are_listed_searched_exported_and_removed(open_postgres: Open
     said: Row = ("event", (2, 1.0, "statement", ev.dump_fields(stated)))
     await store.write(RUN, [RUN_ROW, event(1), said, ("close", ("complete", '{"verdict": "PASS", "seconds": 2.5}'))])
     await store.write("r9", [("run", ("a run", "there", 2.0, "random", "{}"))])
-    assert [run["id"] for run in await store.list_runs({"owner": "ann@laptop", "project": "archive"})] == [RUN]
+    assert [run["run"] for run in await store.list_runs({"owner": "ann@laptop", "project": "archive"})] == [RUN]
     assert await store.count_runs({"owner": "bob@desk"}) == 0
     (row,) = await store.list_runs({"ids": f'["{RUN}"]'})
     assert (row["verdict"], row["seconds"], row["project"]) == ("PASS", 2.5, "archive")

@@ -276,7 +276,7 @@ async def test_the_newest_unfinished_run_of_a_folder_is_found(store: RunStore) -
     assert await store.find_newest_unfinished("here") == "r0"
     assert await store.find_newest_unfinished("nowhere") is None
     assert await store.find_newest("here") == "r2"
-    assert [run["id"] for run in await store.list_runs()] == ["r1", "r0", RUN, "r2"]  # unfinished first
+    assert [run["run"] for run in await store.list_runs()] == ["r1", "r0", RUN, "r2"]  # unfinished first
 
 
 async def test_a_run_id_that_is_taken_is_not_used(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:

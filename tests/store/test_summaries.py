@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from council.store.sqlite import MIGRATIONS, SqliteStore
 from council.store.sqlite_repair import repair_file
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
+NOT_IN_OLDER_STORES = ("n", "indexed", "owner", "project", "title", "stops", "saved")  # added empty
 LONG = "Which of the many ways? " * 500
 BEFORE_SUMMARIES = 5  # the last version of SQLite without them
 CREATED = [
@@ -41,7 +42,13 @@ def setup(question: str) -> str:
 
 async def write_runs(store: Store) -> None:
     report = json.dumps(
-        {"verdict": "PASS", "confidence": "HIGH", "seconds": 2.5, "cost": {"usd": 0.25, "estimated": True}}
+        {
+            "verdict": "PASS",
+            "confidence": "HIGH",
+            "trust": {"level": "LOW"},
+            "seconds": 2.5,
+            "cost": {"usd": 0.25, "estimated": True},
+        }
     )
     for n, kind in enumerate(("run", "queue", "run", "run")):
         await store.write(f"r{n}", [(kind, ("a run", f"folder {n % 2}", 10.0 - n, "random", setup("Short?")))])
@@ -51,17 +58,20 @@ async def write_runs(store: Store) -> None:
     await store.write("r3", [("close", ("failed", "damaged")), ("cancel", ()), ("rename", ("The Cellar",))])
 
 
-def read_summaries(db: sqlite3.Connection) -> list[tuple[object, ...]]:
-    return db.execute(f"SELECT unfinished, {', '.join(summaries.COLUMNS)} FROM summaries ORDER BY n").fetchall()
+def read_summaries(db: sqlite3.Connection, *, without: Container[str] = ("n", "indexed")) -> list[dict[str, object]]:
+    """Return the stored rows in order, without these columns."""
+    rows = db.execute("SELECT * FROM summaries ORDER BY n")
+    names = [name for name, *_ in rows.description]
+    return [{name: value for name, value in zip(names, row, strict=True) if name not in without} for row in rows]
 
 
 async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> None:
     await write_runs(store)
-    rows = {row["id"]: row for row in await store.list_runs()}
+    rows = {row["run"]: row for row in await store.list_runs()}
     assert list(rows) == ["r2", "r1", "r3", "r0"]  # unfinished first, then newest
     assert rows["r0"] == {
-        "id": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
-        "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "seconds": 2.5, "cost": 0.25,
+        "run": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
+        "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "trust": "LOW", "seconds": 2.5, "cost": 0.25,
         "owner": "ann@laptop", "project": None, "title": None, "estimated": True,
     }  # fmt: skip
     assert (rows["r1"]["status"], rows["r1"]["detached"], rows["r1"]["question"]) == ("queued", True, LONG)
@@ -70,7 +80,7 @@ async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> 
     assert not [row for row in read_summaries(store._db) if LONG in str(row)]  # a long question is stored once
     assert [await store.find_newest(f"folder {n}") for n in (0, 1)] == ["r2", "r3"]
     await store.delete_run("r2")
-    assert [row["id"] for row in await store.list_runs({"folder": "folder 0"})] == ["r0"]
+    assert [row["run"] for row in await store.list_runs({"folder": "folder 0"})] == ["r0"]
     assert await store.count_runs({}) == 3
 
 
@@ -84,9 +94,8 @@ async def test_an_older_store_gets_its_summaries_when_it_is_opened(tmp_path: Pat
             f"{DROP_SUMMARIES} ALTER TABLE runs DROP COLUMN title; PRAGMA user_version = {BEFORE_SUMMARIES};"
         )
     store = SqliteStore(tmp_path)
-    assert [row[:-4] for row in read_summaries(store._db)] == [
-        row[:-4] for row in before
-    ]  # it had no owners and no titles
+    after = read_summaries(store._db, without=NOT_IN_OLDER_STORES)
+    assert after == [{name: row[name] for name in row if name not in NOT_IN_OLDER_STORES} for row in before]
     store.close()
 
 
@@ -117,10 +126,10 @@ async def test_pages_and_filters_are_the_same_on_both_stores(store_address: Stor
     store = open_store(store_address)
     await write_runs(store)
     first = await store.list_runs({}, None, 3)
-    assert [row["id"] for row in first] == ["r2", "r1", "r3"]  # unfinished first, then newest
-    assert [row["id"] for row in await store.list_runs({}, first[-1]["id"], 3)] == ["r0"]
+    assert [row["run"] for row in first] == ["r2", "r1", "r3"]  # unfinished first, then newest
+    assert [row["run"] for row in await store.list_runs({}, first[-1]["run"], 3)] == ["r0"]
     found = {
-        name: [row["id"] for row in await store.list_runs({name: value})]
+        name: [row["run"] for row in await store.list_runs({name: value})]
         for name, value in {
             "task": "ask", "protocol": "judges", "status": '["failed", "complete"]', "verdict": "PASS", "folder": "folder 1",
             "prefix": "r1", "unfinished": 0, "ended_before": 10.0, "q": "MANY WAYS", "owner": "ann@laptop", "project": "x",
@@ -132,14 +141,14 @@ async def test_pages_and_filters_are_the_same_on_both_stores(store_address: Stor
         "prefix": ["r1"], "unfinished": ["r3", "r0"], "ended_before": ["r3"], "q": ["r1"], "owner": ["r2", "r1", "r3", "r0"],
         "project": [], "from": ["r1", "r0"], "to": ["r2", "r3"],
     }  # fmt: skip
-    assert [row["id"] for row in await store.list_runs({"q": "the cellar"})] == ["r3"]
-    assert [(row["title"], row["estimated"]) for row in await store.list_runs()] == [
-        (None, False), (None, True), ("The Cellar", False), (None, True),
+    assert [row["run"] for row in await store.list_runs({"q": "the cellar"})] == ["r3"]
+    assert [(row["title"], row["estimated"], row["trust"]) for row in await store.list_runs()] == [
+        (None, False, None), (None, True, "LOW"), ("The Cellar", False, None), (None, True, "LOW"),
     ]  # fmt: skip
     await store.write("r3", [("rename", (None,))])
     assert {row["title"] for row in await store.list_runs()} == {None}
     rows = {
-        row["id"]: (row["question"], row["verdict"], row["cost"], row["detached"]) for row in await store.list_runs()
+        row["run"]: (row["question"], row["verdict"], row["cost"], row["detached"]) for row in await store.list_runs()
     }
     assert rows["r1"] == (LONG, "PASS", 0.25, True)
     assert (rows["r2"], rows["r3"], rows["r0"]) == (

@@ -23,9 +23,9 @@ from council.members.base import Member
 from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.report_object import Report
-from council.runs.history import run_summary
 from council.runs.run_context import close_shared
 from council.runs.service import Convener
+from council.store.interface import RunRow
 from council.types import Json
 
 if TYPE_CHECKING:
@@ -133,21 +133,6 @@ class ProtocolOptions(TypedDict, total=False):
 
 class RunOptions(QuestionOptions, RunSettings, ProtocolOptions, total=False):
     """Keyword arguments of `convene`, `convene_sync`, `stream` and `Client`. None is the same as not given."""
-
-
-class RunRow(TypedDict):
-    """A stored run, as `Client.runs` lists it."""
-
-    run: str
-    name: str
-    status: str
-    protocol: str
-    task: str
-    question: str
-    folder: str
-    created: float
-    owner: str | None
-    project: str | None
 
 
 FLAG_SETTINGS = (
@@ -515,7 +500,7 @@ class Client:
 
     async def runs(self, *, limit: int | None = None) -> list[RunRow]:
         """Return the stored runs of all folders, at most `limit`: unfinished first, then newest first."""
-        return [cast("RunRow", run_summary(run)) for run in await self._records.runs(limit=limit)]
+        return await self._records.runs(limit=limit)
 
     def follow(self, run: str) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""

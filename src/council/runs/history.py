@@ -31,10 +31,13 @@ from council.store.interface import (
     OPEN_STATUSES,
     Attempt,
     Record,
+    RunPage,
+    RunRow,
     RunState,
     RunStatus,
     Store,
     StoreAddress,
+    StoredRun,
 )
 from council.store.queries import unknown_run
 from council.store.run_store import open_store
@@ -67,22 +70,27 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 # Queries
 
 
-async def query_history(store: Store, wanted: Mapping[str, Any], before: str | None, limit: int) -> Json:
-    """Return {runs, more, next}, unfinished runs first; `next` is the last run if there are more."""
+async def query_history(store: Store, wanted: Mapping[str, Any], before: str | None, limit: int) -> RunPage:
+    """Return a page of the runs that match, unfinished ones first."""
     status = wanted.get("status")
     stored = STORED_STATUSES.get(status or "", [status])
     filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
     rows = await store.list_runs(filters, before, None if status in STORED_STATUSES else limit + 1)
-    runs = [_add_run_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
+    runs = await add_states(store, rows)
     if status:
         runs = [run for run in runs if run["status"] == status]
     more = len(runs) > limit
     return {"runs": runs[:limit], "more": more, "next": runs[limit - 1]["run"] if more else None}
 
 
-def _add_run_state(row: Json, state: RunState) -> Json:
-    about = {"status": state.status, "running": state.is_running, "unfinished": state.stored is not RunStatus.COMPLETE}
-    return {"run": row["id"], **{name: value for name, value in row.items() if name != "detached"}, **about}
+async def add_states(store: Store, rows: Sequence[StoredRun]) -> list[RunRow]:
+    """Return listed runs with their status now."""
+    return [_add_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
+
+
+def _add_state(row: StoredRun, state: RunState) -> RunRow:
+    can_continue = state.stored is not RunStatus.COMPLETE
+    return {**row, "status": state.status, "running": state.is_running, "unfinished": can_continue}
 
 
 def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[Json]:
@@ -142,12 +150,6 @@ class FollowCursor:
         return self.orphan_polls > MAX_ORPHAN_POLLS
 
 
-def run_summary(run: Json) -> Json:
-    """Return the fields of a run that lists show."""
-    names = ("name", "status", "protocol", "task", "question", "folder", "created", "owner", "project", "title")
-    return {"run": run["id"]} | {name: run[name] for name in names}
-
-
 # Records
 
 MAX_TITLE_CHARS = 200
@@ -168,7 +170,7 @@ def _word_command(command: str, http: str) -> str:
     return wording(python=f"run `{command}`", cli=f"run `{command}`", http=http)
 
 
-def _has_status(run: Json, status: str | None) -> bool:
+def _has_status(run: RunRow, status: str | None) -> bool:
     return status in (None, run["status"]) or (status == UNFINISHED and run["status"] not in FINISHED_STATUSES)
 
 
@@ -221,7 +223,7 @@ class RunRecords:
             found = await self.store.list_runs({"owner": owner, "prefix": run}, limit=2)
         if len(found) != 1:
             raise unknown_run(run)
-        return str(found[0]["id"])
+        return found[0]["run"]
 
     async def newest_run(self) -> str:
         """Return the newest run of this folder."""
@@ -250,14 +252,14 @@ class RunRecords:
 
     async def runs(
         self, *, here: bool = False, status: str | None = None, limit: int | None = None, **named: Any
-    ) -> list[Json]:
+    ) -> list[RunRow]:
         """Return the runs with their status now, unfinished first, then newest first.
 
         `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with this name.
         """
         filters = self._make_filters(here, status, **named)
         rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
-        shown = await self._add_statuses(rows)
+        shown = await self._add_states(rows)
         return [run for run in shown if _has_status(run, status)][:limit]
 
     async def count_runs(self, *, here: bool = False, status: str | None = None, **named: Any) -> int:
@@ -265,17 +267,17 @@ class RunRecords:
             return len(await self.runs(here=here, status=status, **named))
         return await self.store.count_runs(self._make_filters(here, status, **named))
 
-    async def find_runs(self, ids: Iterable[str]) -> list[Json]:
+    async def find_runs(self, ids: Iterable[str]) -> list[RunRow]:
         """Return these runs, as `runs` does."""
-        return await self._add_statuses(await self.store.list_runs({"ids": json.dumps(list(ids))}))
+        return await self._add_states(await self.store.list_runs({"ids": json.dumps(list(ids))}))
 
-    async def iter_runs(self, **named: Any) -> AsyncIterator[Json]:
+    async def iter_runs(self, **named: Any) -> AsyncIterator[RunRow]:
         """Yield the runs with these values in pages, as `runs` does."""
         before, filters = None, self._make_filters(False, None, **named)
         while page := await self.store.list_runs(filters, before, PAGE):
-            for run in await self._add_statuses(page):
+            for run in await self._add_states(page):
                 yield run
-            before = page[-1]["id"]
+            before = page[-1]["run"]
 
     def _make_filters(self, here: bool, status: str | None, **named: Any) -> dict[str, object]:
         filters: dict[str, object] = {"folder": str(self.folder)} if here else {}
@@ -284,11 +286,10 @@ class RunRecords:
             return filters | {"unfinished": 1}
         return filters | ({"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {})
 
-    async def _add_statuses(self, runs: Sequence[Json]) -> list[Json]:
-        states = await self.store.states_of(runs)
-        return [run | {"status": state.status} for run, state in zip(runs, states, strict=True)]
+    async def _add_states(self, rows: Sequence[StoredRun]) -> list[RunRow]:
+        return await add_states(self.store, rows)
 
-    async def search(self, words: Sequence[str], limit: int | None = None) -> list[Json]:
+    async def search(self, words: Sequence[str], limit: int | None = None) -> list[RunRow]:
         """Return runs whose question, statements and answer contain all of the words, as `runs` does."""
         await self._index_older_runs()
         return await self.find_runs(await self.store.search_runs(words, limit))
@@ -401,17 +402,18 @@ class RunRecords:
 
     async def select_old_runs(
         self, before: float | None, keep: int, *, here: bool = False, limit: int | None = None, owner: str | None = None
-    ) -> list[Json]:
+    ) -> list[RunRow]:
         """Return the finished runs from before a time, without the newest `keep` ones, newest first."""
         filters = self._make_filters(here, None, owner=owner)
         if before is not None and not keep:
-            return await self.store.list_runs(filters | {"ended_before": before}, limit=limit)
+            return await self._add_states(await self.store.list_runs(filters | {"ended_before": before}, limit=limit))
         finished = await self.store.list_runs(filters | {"unfinished": 0})
-        return [run for run in finished[keep:] if before is None or run["created"] < before][:limit]
+        older = [run for run in finished[keep:] if before is None or run["created"] < before]
+        return await self._add_states(older[:limit])
 
     async def select_expired_runs(
         self, settings: Settings, *, here: bool = False, limit: int | None = None
-    ) -> list[Json]:
+    ) -> list[RunRow]:
         """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only.
 
         In a shared database, a user decides about the own runs only.
@@ -428,7 +430,7 @@ class RunRecords:
     async def remove_expired_runs(self, settings: Settings) -> None:
         """Delete a few runs that are older than `[store] keep_days`."""
         old = await self.select_expired_runs(settings, limit=MAX_EXPIRED_RUNS)
-        await self.remove_all([run["id"] for run in old], may_rewrite=False)
+        await self.remove_all([run["run"] for run in old], may_rewrite=False)
 
     # Human members
 
@@ -484,7 +486,7 @@ def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
     if not _has_store(env):
         return {}
 
-    async def read() -> list[Json]:
+    async def read() -> list[StoredRun]:
         store = open_store(find_store_address(env))
         try:
             return await store.list_runs({"prefix": prefix}, limit=PAGE)
@@ -495,4 +497,4 @@ def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
         rows = asyncio.run(read())
     except CouncilError:
         return {}
-    return {row["id"]: single_line(row["question"], 60) for row in rows}
+    return {row["run"]: single_line(row["question"], 60) for row in rows}

@@ -24,7 +24,7 @@ async def repair_data(convener: Convener, run: str | None) -> list[str]:
     """Repair the database, then one run or all. Return a line for each repair."""
     address = convener.find_store()
     done = [f"store: {line}" for line in repair_store(address)]
-    names = [await convener.resolve_run(run)] if run else [row["id"] for row in await convener.runs()]
+    names = [await convener.resolve_run(run)] if run else [row["run"] for row in await convener.runs()]
     for name in names:
         try:
             async with convener.store.lock_run(name):

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypedDict, get_type_hints
 
 from council.events import Attempted, Entry
 from council.types import Delivery, Json, Outcome
@@ -67,6 +67,79 @@ class RunState:
         """Return whether the run waits for a worker."""
         return self.is_detached and self.is_open and not self.is_owned
 
+
+# Lists of runs
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a field of a run's row is described and shown."""
+
+    about: str = ""
+    example: object = None
+    heading: str = ""  # of its column in a table; "": not in tables
+    drop_order: int = 0  # a narrow table leaves out column 1 first, then 2; 0: never
+
+
+class StoredRun(TypedDict):
+    """A run as the database lists it. This is the only declaration of its row.
+
+    Each field is a column of `summaries` in both databases, which a migration adds. Lists, the types of the Python and the HTTP
+    API, their examples and the table of `council runs` are made from the fields, in their order.
+    """
+
+    run: Annotated[str, Column("The id of the run.", "r2abcd", "RUN")]  # the column `id`
+    name: Annotated[str, Column(example="council-20261115-shard-or-scale-up")]
+    created: Annotated[float, Column("Seconds since 1970.", 1794742800.0, "STARTED")]
+    status: Annotated[RunStatus, Column(example=RunStatus.COMPLETE, heading="STATUS")]
+    detached: Annotated[bool, Column("Whether the worker executes it.", False)]
+    protocol: Annotated[str | None, Column(example="adversarial", heading="PROTOCOL", drop_order=1)]
+    task: Annotated[str | None, Column(example="ask")]
+    trust: Annotated[str | None, Column("How far to trust the answer: LOW, MEDIUM or HIGH.", "MEDIUM", "TRUST", 3)]
+    cost: Annotated[float | None, Column("In dollars; null if it is unknown.", 0.29, "COST", 2)]
+    estimated: Annotated[bool, Column("Whether a part of the cost is an estimate.", False)]
+    folder: Annotated[str, Column(example="/srv/shop", heading="FOLDER", drop_order=4)]
+    question: Annotated[str, Column(example="Shard or scale up?", heading="QUESTION")]
+    title: Annotated[str | None, Column("Given by a user, shown instead of the question.")]
+    verdict: Annotated[str | None, Column()]
+    outcome: Annotated[str | None, Column(example="MODIFIED")]
+    confidence: Annotated[str | None, Column(example="MEDIUM")]
+    seconds: Annotated[float | None, Column(example=71.9)]
+    owner: Annotated[str | None, Column(example="ann@laptop")]
+    project: Annotated[str | None, Column(example="shop")]
+
+
+class RunRow(StoredRun):
+    """A run in a list, with its status now."""
+
+    running: Annotated[bool, Column("Whether a process executes it.", False)]
+    unfinished: Annotated[bool, Column("Whether it can be continued.", False)]
+
+
+@dataclass(frozen=True, slots=True)
+class RowField:
+    """A field of a row: its name, its type and its column."""
+
+    name: str
+    type: Any
+    column: Column
+
+
+def list_fields(row: type) -> list[RowField]:
+    """Return the fields of a row, in order."""
+    hints = get_type_hints(row, include_extras=True)
+    return [RowField(name, hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()]
+
+
+class RunPage(TypedDict):
+    """A page of runs. `next` is its last run if there are more."""
+
+    runs: list[RunRow]
+    more: bool
+    next: str | None
+
+
+# Requests
 
 ANSWER_FAULTS = (
     "empty",
@@ -306,8 +379,8 @@ class Store(LedgerStore, Protocol):
         """Return the process that executes a run, if one does and its name is known."""
 
     async def run_state(self, run: str) -> RunState: ...
-    async def states_of(self, rows: Sequence[Mapping[str, Any]]) -> list[RunState]:
-        """Return the states of listed runs, from their `id`, `status` and `detached`."""
+    async def states_of(self, rows: Sequence[StoredRun]) -> list[RunState]:
+        """Return the states of listed runs."""
 
     async def is_cancelled(self, run: str) -> bool: ...
     async def wait_for_change(self, run: str) -> None:
@@ -329,7 +402,7 @@ class Store(LedgerStore, Protocol):
     async def find_used_ids(self, runs: Sequence[str]) -> list[str]: ...
     async def list_runs(
         self, filters: Mapping[str, object] = ..., before: str | None = None, limit: int | None = None
-    ) -> list[Json]: ...
+    ) -> list[StoredRun]: ...
     async def count_runs(self, filters: Mapping[str, object]) -> int: ...
     async def find_newest(self, folder: str) -> str | None: ...
     async def find_newest_unfinished(self, folder: str) -> str | None: ...

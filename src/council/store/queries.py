@@ -16,7 +16,17 @@ from typing import Any, TypeVar
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
 from council.store import summaries
-from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Connection, Hold, Record, SpendingRow
+from council.store.interface import (
+    HOLD_KEY,
+    Attempt,
+    BudgetRefusal,
+    Charge,
+    Connection,
+    Hold,
+    Record,
+    SpendingRow,
+    StoredRun,
+)
 from council.store.summaries import NO_LIMIT
 from council.store.texts import TextReader, index_older_runs, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
@@ -455,7 +465,7 @@ class RunQueries(ABC):
 
     async def list_runs(
         self, filters: Mapping[str, object] = NO_FILTERS, before: str | None = None, limit: int | None = None
-    ) -> list[Json]:
+    ) -> list[StoredRun]:
         """Return summaries of runs, unfinished first, then newest; `before` is the last run of the previous page."""
         return await self._read(lambda db: summaries.select_summaries(db, filters, before, limit))
 

@@ -12,7 +12,7 @@ import queue
 import secrets
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
@@ -32,6 +32,7 @@ from council.store.interface import (
     RunStatus,
     Store,
     StoreAddress,
+    StoredRun,
 )
 from council.store.texts import TextWriter, index_run, unindex_run
 from council.store.users import UserQueries
@@ -437,15 +438,13 @@ class RunStore(UserQueries):
         row = await self._read(lambda db: db.execute(query, (run,)).fetchone())
         if row is None:
             raise queries.unknown_run(run)
-        (state,) = await self.states_of([dict(zip(("id", "status", "detached"), row, strict=True))])
-        return state
+        id_, status, detached = row
+        return RunState(id_, RunStatus(status), bool(detached), status in OPEN_STATUSES and await self.is_locked(id_))
 
-    async def states_of(self, rows: Sequence[Mapping[str, Any]]) -> list[RunState]:
-        """Return the states of listed runs, from their `id`, `status` and `detached`."""
-        owned = await self._find_owned([row["id"] for row in rows if row["status"] in OPEN_STATUSES])
-        return [
-            RunState(row["id"], RunStatus(row["status"]), bool(row["detached"]), row["id"] in owned) for row in rows
-        ]
+    async def states_of(self, rows: Sequence[StoredRun]) -> list[RunState]:
+        """Return the states of listed runs."""
+        owned = await self._find_owned([row["run"] for row in rows if row["status"] in OPEN_STATUSES])
+        return [RunState(row["run"], row["status"], row["detached"], row["run"] in owned) for row in rows]
 
     @abstractmethod
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:

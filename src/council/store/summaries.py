@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import cast
 
-from council.store.interface import Connection, RunStatus
-from council.types import Json
+from council.store.interface import Connection, RunStatus, StoredRun, list_fields
 
-COLUMNS = (
-    "id", "name", "folder", "created", "status", "detached", "protocol", "task", "question", "verdict", "outcome", "confidence",
-    "seconds", "cost", "owner", "project", "title", "estimated",
-)  # fmt: skip
+FIELDS = list_fields(StoredRun)
+FLAGS = [field.name for field in FIELDS if field.type is bool]  # stored as 0, 1 or null
 QUESTION = "coalesce(question, (SELECT json_extract(setup, '$.question.text') FROM runs r WHERE r.id = summaries.id))"
-SELECT_SUMMARIES = f"SELECT {', '.join(COLUMNS)} FROM summaries".replace("question", f"{QUESTION} AS question")
+SELECTED = {"run": "id", "question": QUESTION}  # expressions of fields that are no columns
+COLUMNS = ", ".join(SELECTED.get(field.name, field.name) for field in FIELDS)
+SELECT_SUMMARIES = f"SELECT {COLUMNS} FROM summaries"
 BY_TIME = "INDEXED BY summaries_by_time"  # of SQLite
 FILTERS = {
     "task": "task = ?",
@@ -43,7 +43,7 @@ NO_LIMIT = 1 << 62  # rows
 
 def select_summaries(
     db: Connection, filters: Mapping[str, object], before: str | None = None, limit: int | None = None
-) -> list[Json]:
+) -> list[StoredRun]:
     """Return the runs that match every filter: unfinished first, then newest. `before` is the last run of the previous page."""
     where, values = _make_conditions(filters)
     if before:
@@ -58,10 +58,11 @@ def _make_conditions(filters: Mapping[str, object]) -> tuple[str, list[object]]:
     return " AND ".join(["1 = 1", *(FILTERS[name] for name in filters)]), list(filters.values())
 
 
-def _make_summary(row: Sequence[object]) -> Json:
-    summary = dict(zip(COLUMNS, row, strict=True))
-    flags = {name: bool(summary[name]) for name in ("detached", "estimated")}
-    return summary | {"question": summary["question"] or "", **flags}
+def _make_summary(values: Sequence[object]) -> StoredRun:
+    row: dict[str, object] = {field.name: value for field, value in zip(FIELDS, values, strict=True)}
+    row |= {name: bool(row[name]) for name in FLAGS}
+    row |= {"status": RunStatus(str(row["status"])), "question": row["question"] or ""}
+    return cast(StoredRun, row)
 
 
 def count_summaries(db: Connection, filters: Mapping[str, object]) -> int:

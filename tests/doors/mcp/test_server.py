@@ -24,6 +24,7 @@ from council.doors.mcp.server import make_server
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from council.doors.mcp.tools_impl import CouncilTools
 from council.runs.service import Convener
+from council.store.interface import RunRow, list_fields
 from tests.acceptance.workers import held_worker
 from tests.doors.mcp.clients import (
     ENVELOPE,
@@ -118,7 +119,7 @@ async def test_a_council_on_the_embedded_model(no_config: None) -> None:
     assert report["calls"]["made"] >= 1
 
 
-@pytest.mark.behaviour("50-mcp-gives-up")
+@pytest.mark.behaviour("50-mcp-gives-up", "13-one-run-row")
 async def test_a_run_finishes_after_its_client_disconnects() -> None:
     async with connect() as client:
         run = (await call_tool(client, "council_start", question=QUESTION))["run"]
@@ -130,6 +131,7 @@ async def test_a_run_finishes_after_its_client_disconnects() -> None:
             assert (await call_tool(another, "council_list", **{name: row[name]}))["runs"] == [row]
             assert (await call_tool(another, "council_list", **{name: "other"}))["runs"] == []
     assert (row["run"], row["status"], row["question"]) == (run, "complete", QUESTION)
+    assert list(row) == [field.name for field in list_fields(RunRow)]
 
 
 @pytest.mark.behaviour("006-mcp-twenty")

@@ -103,7 +103,7 @@ class WebServer:
         convener = Convener(self.folder, self.env)
         for run in await convener.runs():
             if run["status"] in ("queued", "running"):
-                await convener.cancel(run["id"])
+                await convener.cancel(run["run"])
         await convener.close()
 
     def _no_worker(self) -> bool:

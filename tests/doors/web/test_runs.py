@@ -14,13 +14,12 @@ from council.engine.minutes import Minutes
 from council.render.formats import render_as
 from council.render.report import read_report
 from council.runs.service import Convener
+from council.store.interface import RunRow, list_fields
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import Json, WebServer, environment
 from tests.trusted_project import trust_project
 
-ROW = {
-    "run", "id", "name", "folder", "question", "protocol", "task", "status", "running", "verdict", "outcome", "confidence", "created",
-    "seconds", "cost", "unfinished", "owner", "project", "title", "estimated"}  # fmt: skip
+ROW = {"id", *(field.name for field in list_fields(RunRow))}
 KEY = "sk-ant-api03-" + "Zm9vYmFyYmF6" * 8
 
 
@@ -46,7 +45,7 @@ def ids(site: WebServer, query: str = "") -> list[str]:
     return [run["id"] for run in site.get(f"/api/runs{query}")["runs"]]
 
 
-@pytest.mark.behaviour("50-web-history")
+@pytest.mark.behaviour("50-web-history", "13-one-run-row")
 def test_unfinished_runs_come_first_then_the_newest(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, named = runs
     response = site.get("/api/runs")

@@ -35,21 +35,22 @@ from council.doors.cli.tables import format_bytes, format_folder, format_table
 from council.doors.cli.terminal_input import TerminalReader, confirm
 from council.engine.minutes import Minutes
 from council.errors import StoreError, UsageError, message_for
+from council.money import format_usd
 from council.render.markdown import TextPart
 from council.render.text_layout import cut, terminal_size, text_width
-from council.runs.history import UNFINISHED, Removal, run_summary
+from council.runs.history import UNFINISHED, Removal
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.runs.spending import DAY_S
 from council.settings.private_files import open_private_file
-from council.store.interface import OPEN_STATUSES, RunStatus
+from council.store.interface import OPEN_STATUSES, RunRow, RunStatus, list_fields
 from council.text_cleanup import neutralize_commands, single_line
-from council.types import Json
 
 LIST_LIMIT = 20  # runs listed without --limit
 MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 16, 60
 WIDE_TERMINAL, MAX_WIDTH = 100, 1000  # columns
 RECENT_DAYS = 180
+TABLE_FIELDS = [field for field in list_fields(RunRow) if field.column.heading]
 
 
 def runs_command() -> click.Group:
@@ -150,9 +151,9 @@ def search_runs(words: tuple[str, ...], limit: int | None, **params: Any) -> int
     return make_runner(params).with_convener(job)
 
 
-def _print_runs(rows: list[Json], as_json: bool, none: str, *, total: int, here: bool = False) -> int:
+def _print_runs(rows: Sequence[RunRow], as_json: bool, none: str, *, total: int, here: bool = False) -> int:
     if as_json:
-        print_json([run_summary(run) | {"detached": run["detached"]} for run in rows])
+        print_json(rows)
         return 0
     width = terminal_size(sys.stdout)[0] if sys.stdout.isatty() else None
     click.echo("\n".join(format_runs(rows, here=here, width=width)) if rows else none)
@@ -161,21 +162,33 @@ def _print_runs(rows: list[Json], as_json: bool, none: str, *, total: int, here:
     return 0
 
 
-def format_runs(rows: Sequence[Json], *, here: bool = False, width: int | None = None) -> list[str]:
-    """Return a table of runs. At a terminal (`width`) its lines fit, at a narrow one without protocol or folder."""
-    columns = {
-        "RUN": [run["id"] for run in rows],
-        "STARTED": [_format_time(run["created"], width) for run in rows],
-        "STATUS": [_format_status(run) for run in rows],
-        "PROTOCOL": [run["protocol"] or "" for run in rows],
-        **({} if here else {"FOLDER": [format_folder(run["folder"], width) for run in rows]}),
-    }
-    for droppable in ("PROTOCOL", "FOLDER"):
-        if width is not None and width - _table_width(columns) < MIN_QUESTION_CHARS:
-            columns.pop(droppable, None)
+def format_runs(rows: Sequence[RunRow], *, here: bool = False, width: int | None = None) -> list[str]:
+    """Return a table of runs. At a terminal (`width`) its lines fit, at a narrow one without some of the columns."""
+    shown = [field for field in TABLE_FIELDS if not (here and field.name == "folder")]
+    columns = {field.column.heading: [_format_cell(run, field.name, width) for run in rows] for field in shown}
+    questions = columns.pop("QUESTION")  # the last column gets the rest of the width
+    for field in sorted(shown, key=lambda field: field.column.drop_order):
+        if width is not None and field.column.drop_order and width - _table_width(columns) < MIN_QUESTION_CHARS:
+            del columns[field.column.heading]
     room = MAX_QUESTION_CHARS if width is None else max(MIN_QUESTION_CHARS, width - _table_width(columns))
-    columns["QUESTION"] = [cut(single_line(run["title"] or run["question"], MAX_WIDTH), room) for run in rows]
+    columns["QUESTION"] = [cut(question, room) for question in questions]
     return format_table(list(columns), zip(*columns.values(), strict=True))
+
+
+def _format_cell(run: RunRow, name: str, width: int | None) -> str:
+    match name:
+        case "created":
+            return _format_time(run["created"], width)
+        case "status":
+            return _format_status(run)
+        case "cost":
+            return _format_cost(run)
+        case "folder":
+            return format_folder(run["folder"], width)
+        case "question":
+            return single_line(run["title"] or run["question"], MAX_WIDTH)
+    value = run.get(name)
+    return "" if value is None else str(value)
 
 
 def _table_width(columns: Mapping[str, Sequence[str]]) -> int:
@@ -191,9 +204,15 @@ def _format_time(at: float, width: int | None) -> str:
     return time.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d", time.localtime(at))
 
 
-def _format_status(run: Json) -> str:
+def _format_status(run: RunRow) -> str:
     is_detached = run["detached"] and run["status"] in OPEN_STATUSES
     return f"{run['status']}{', detached' if is_detached else ''}"
+
+
+def _format_cost(run: RunRow) -> str:
+    if run["cost"] is None:
+        return ""
+    return f"{'about ' if run['estimated'] else ''}{format_usd(run['cost'])}"
 
 
 # Show and export
@@ -383,7 +402,7 @@ def prune_runs(older_than: float | None, keep: int | None, here: bool, dry_run: 
 
 
 async def _remove_chosen(
-    convener: Convener, rows: Sequence[Json], dry_run: bool, yes: bool, as_json: bool, none: str
+    convener: Convener, rows: Sequence[RunRow], dry_run: bool, yes: bool, as_json: bool, none: str
 ) -> int:
     """Remove runs that a rule selected. Ask at a terminal; elsewhere --yes is needed."""
     if dry_run:
@@ -397,21 +416,21 @@ async def _remove_chosen(
         )
     if not yes and not await _confirm_removal(rows):
         return EXIT_INTERRUPTED
-    done = await convener.remove_all([run["id"] for run in rows])
+    done = await convener.remove_all([run["run"] for run in rows])
     freed = f", {format_bytes(done.freed)} freed" if done.freed else ""
-    removed = [run for run in rows if run["id"] in done.removed]
+    removed = [run for run in rows if run["run"] in done.removed]
     _print_removal(done, as_json, [f"removed {_count_runs(removed)}{freed}"] if removed else [])
     return 0
 
 
-def _print_dry_run(rows: Sequence[Json], as_json: bool, none: str) -> int:
-    _print_runs(list(rows), as_json, none, total=len(rows))
+def _print_dry_run(rows: Sequence[RunRow], as_json: bool, none: str) -> int:
+    _print_runs(rows, as_json, none, total=len(rows))
     if rows and not as_json:
         click.echo(f"{_count_runs(rows)} would be removed", err=True)
     return 0
 
 
-async def _confirm_removal(rows: Sequence[Json]) -> bool:
+async def _confirm_removal(rows: Sequence[RunRow]) -> bool:
     if len(rows) <= LIST_LIMIT:
         click.echo("\n".join(format_runs(rows, width=terminal_size(sys.stderr)[0])), err=True)
     if await confirm(f"Remove {_count_runs(rows)}? [y/N]: ", TerminalReader()):
@@ -420,7 +439,7 @@ async def _confirm_removal(rows: Sequence[Json]) -> bool:
     return False
 
 
-def _count_runs(rows: Sequence[Json]) -> str:
+def _count_runs(rows: Sequence[RunRow]) -> str:
     """Return for example `12 runs in 3 folders`; the folder itself if there is only one."""
     folders = {run["folder"] for run in rows}
     where = format_folder(folders.pop()) if len(folders) == 1 else f"{len(folders)} folders"
@@ -450,7 +469,7 @@ def _fsck_command() -> click.Command:
 def check_runs(run: str | None, repair: bool, **params: Any) -> int:
     async def job(convener: Convener) -> int:
         repaired = await _repair(convener, run) if repair else []
-        names = [run] if run else [row["id"] for row in await convener.runs()]
+        names = [run] if run else [row["run"] for row in await convener.runs()]
         problems = {
             "store": [
                 *await convener.store.check_integrity(),

@@ -35,7 +35,6 @@ from council.render.report import read_report
 from council.render.tail import add_tail
 from council.runs import worker_client
 from council.runs.database_worker import embed_worker
-from council.runs.history import run_summary
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
 from council.text_cleanup import single_line
@@ -373,7 +372,7 @@ class CouncilTools:
         async for run in self._shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
             is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
             if is_wanted and limits.is_within(Path(run["folder"]), client.roots):
-                rows.append(run_summary(run) | {"question": single_line(run["question"])})
+                rows.append({**run, "question": single_line(run["question"])})
             if len(rows) == arguments.limit:
                 break
         return {"runs": rows}

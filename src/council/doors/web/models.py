@@ -11,7 +11,8 @@ from council import events as ev
 from council.planning.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
 from council.render.report_object import Report
 from council.render.report_parts import Cost, PositionRow, Tokens
-from council.store.interface import RunStatus
+from council.store import interface
+from council.store.interface import RunStatus, list_fields
 from council.types import FinalState, Json, SeatState
 
 
@@ -201,33 +202,20 @@ class StartedRun(NamedRun):
 # History
 
 
-class RunRow(NamedRun):
-    """A run in a list."""
+def _make_row_model(row: type) -> type[NamedRun]:
+    """Return the model of a run's row: its fields, with their descriptions."""
+    named = {one.name: (one.type, Field(description=one.column.about or None)) for one in list_fields(row)}
+    model: type[NamedRun] = create_model("RunRow", __base__=NamedRun, __doc__="A run in a list.", **named)  # type: ignore[call-overload]
+    return model
 
-    name: str
-    folder: str
-    question: str
-    protocol: str | None
-    task: str | None
-    status: RunStatus
-    running: bool
-    unfinished: bool
-    verdict: str | None
-    outcome: str | None
-    confidence: str | None
-    created: Annotated[float, Field(description="Seconds since 1970.")]
-    seconds: float | None
-    cost: Annotated[float | None, Field(description="In dollars; null if it is unknown.")]
-    owner: str | None
-    project: str | None
-    title: Annotated[str | None, Field(description="Given by a user, shown instead of the question.")]
-    estimated: Annotated[bool, Field(description="Whether a part of the cost is an estimate.")]
+
+RunRow = _make_row_model(interface.RunRow)
 
 
 class RunList(Body):
     """A page of runs: unfinished ones first, then the newest."""
 
-    runs: list[RunRow]
+    runs: list[RunRow]  # type: ignore[valid-type]
     more: Annotated[bool, Field(description="Whether there are more runs after these.")]
     next: Annotated[str | None, Field(description="Value of `before` for the next page; null on the last one.")]
 

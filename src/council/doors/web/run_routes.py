@@ -41,7 +41,7 @@ from council.runs.service import Convener
 from council.runs.spending import parse_since
 from council.runs.tokens import OWNER
 from council.settings.schema import quote_value
-from council.store.interface import Record, RequestKey, RunStatus
+from council.store.interface import Record, RequestKey, RunRow, RunStatus
 from council.text_cleanup import clean_json
 from council.types import Json
 
@@ -149,7 +149,12 @@ async def get_runs(
     last = await app_state.resolve_run(before, user) if before else None
     found = await query_history(app_state.store, filters, last, limit)
     link = _link_next(request, before=found["next"]) if found["next"] else {}
-    return ApiResponse(found, headers=link)
+    return ApiResponse({**found, "runs": [_add_id(row) for row in found["runs"]]}, headers=link)
+
+
+def _add_id(row: RunRow) -> Json:
+    """Return a row with the older name of its run."""
+    return {"id": row["run"], **row}
 
 
 def _link_next(request: Request, **values: str | int) -> dict[str, str]:
@@ -361,8 +366,8 @@ async def answer_ask(run: RunId, key: str, reply: AskAnswer, app_state: AppState
 async def change_run(run: RunId, body: RunChange, app_state: AppStateDep) -> ApiResponse:
     """Change the title of a run, and return its row of the list."""
     await app_state.shared_convener.rename(run, body.title)
-    rows = await query_history(app_state.store, {"ids": json.dumps([run])}, None, 1)
-    return ApiResponse(rows["runs"][0])
+    found = await query_history(app_state.store, {"ids": json.dumps([run])}, None, 1)
+    return ApiResponse(_add_id(found["runs"][0]))
 
 
 async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:

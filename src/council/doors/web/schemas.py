@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from council.doors.web.models import ChatErrorBody, ErrorBody
+from council.store.interface import RunRow, list_fields
 from council.types import Json
 
 EXAMPLE_RUN = "r2abcd"
@@ -233,26 +234,7 @@ EXAMPLE_REPORT = {
     "confidence": "MEDIUM",
     "answer": "Buy the bigger machine first.",
 }
-EXAMPLE_RUN_ROW = {
-    "run": EXAMPLE_RUN,
-    "id": EXAMPLE_RUN,
-    "name": "council-20261115-shard-or-scale-up",
-    "folder": "/srv/shop",
-    "question": "Shard or scale up?",
-    "protocol": "adversarial",
-    "task": "ask",
-    "status": "complete",
-    "running": False,
-    "unfinished": False,
-    "verdict": None,
-    "outcome": "MODIFIED",
-    "confidence": "MEDIUM",
-    "created": 1794742800.0,
-    "seconds": 71.9,
-    "cost": 0.29,
-    "estimated": False,
-    "title": None,
-}
+EXAMPLE_RUN_ROW = {"id": EXAMPLE_RUN, **{one.name: one.column.example for one in list_fields(RunRow)}}
 EXAMPLE_STATEMENT = {
     "key": "draft/alpha",
     "seat": "alpha",
