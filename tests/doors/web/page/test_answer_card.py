@@ -141,6 +141,29 @@ def test_a_refined_answer_shows_its_check_its_notes_and_the_errors_in_the_drafts
     assert seen.errors == []
 
 
+@pytest.mark.behaviour("17-card-keeps-parts")
+def test_parts_stay_open_or_closed_and_keep_the_focus_when_positions_arrive(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    refine_with_errors(server, provider)
+    run = run_in_thread(lambda: server.run_council(protocol="refine"))
+    seen = look()
+    page = seen.page
+    held: list[Any] = []
+    page.route("**/positions", lambda route: held.append(route))
+    seen.run(server.url, run)
+    page.wait_for_selector(".changed")
+    page.click(".answer summary:has-text('Errors that the check found')")
+    page.click(".answer summary:has-text('Errors in the drafts')")
+    page.evaluate("() => { document.querySelector('.answer details').isOld = true }")
+    held.pop().continue_()
+    seen.wait("() => !document.querySelector('.answer details').isOld")  # built again with the positions
+    assert "on the draft of beta" in " ".join(" ".join(seen.texts(".answer details.part[open] li")).split())
+    assert seen.texts(".answer details:not([open]) h3") == ["Errors that the check found"]
+    assert "Errors in the drafts" in page.evaluate("() => document.activeElement.textContent")
+    assert seen.errors == []
+
+
 @pytest.mark.behaviour("17-refine-card")
 def test_a_chair_that_was_not_asked_has_no_column(server: WebServer, provider: FakeProvider, look: Look) -> None:
     answers = take_seats(Workspace(server.folder, provider))

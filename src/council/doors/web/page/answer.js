@@ -1,6 +1,6 @@
 // The answer card: degradation notices, the decision, what can be done with it, trust and effect beside it, and its parts below.
 
-import { el, changeDetector, setChildren, button } from "./dom.js";
+import { el, changeDetector, rebuild, button } from "./dom.js";
 import { answerParts, sectionParts, toSource } from "./answer_parts.js";
 import { answerSide } from "./answer_side.js";
 import { capital, formatState } from "./format.js";
@@ -26,7 +26,7 @@ export function answerView(context) {
     toolbar.update(scene);
     if (!isNew(minutes.run, minutes.seq, detail, rows)) return;
     side.update(scene);
-    setChildren(node, degradedNotes(detail),
+    rebuild(node, degradedNotes(detail),
       el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), tail(detail), toolbar.node, sectionParts(minutes, detail), isReview(minutes) && answerParts(minutes, detail, rows, context)), side.node),
       !isReview(minutes) && answerParts(minutes, detail, rows, context));
   }

@@ -18,9 +18,11 @@ export function positionsOf(m, name) {
   return words.filter((word, n) => word !== words[n - 1]);
 }
 
+const NO_ROWS = [];
+
 /** Return the rows of a moment: the last of the history that covers no later event. */
 export function rowsAt(history, seq) {
-  return history.findLast((one) => one.seq <= seq)?.rows || [];
+  return history.findLast((one) => one.seq <= seq)?.rows || NO_ROWS;
 }
 
 export const toneOfRow = (row) => (row.status === "disputed" ? "split" : row.landed ? "bad" : "");

@@ -28,6 +28,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   let detail = null;
   let positions = []; // the rows of the map after each phase, as the server sent them
   let asking = 0;
+  let loading = null; // the request for the report that was sent last
   let ended = false;
   let waiting = 0;
   const player = newPlayer(() => length(), () => requestUpdate());
@@ -89,12 +90,12 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
     if (event) setText(fetching, `Downloading ${event.what}: ${Math.round((100 * event.done) / Math.max(1, event.total))} %`);
   }
 
+  /** Load the report; only the answer to the last request counts. */
   async function load() {
-    try {
-      detail = await source.detail(run);
-    } catch {
-      detail = null; // the events are enough to show the run
-    }
+    const request = (loading = {});
+    const found = await source.detail(run).catch(() => null); // the events are enough to show the run
+    if (request !== loading) return;
+    [loading, detail] = [null, found];
     requestUpdate();
   }
 
@@ -107,7 +108,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   async function resume() {
     await source.resume(run);
     ended = false;
-    detail = null;
+    [loading, detail] = [null, null];
     reconnect();
     requestUpdate();
     notify();
@@ -133,7 +134,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
     },
     end() {
       ended = true;
-      if (!detail) load();
+      if (!detail && !loading) load();
       clearTimeout(asking);
       loadPositions();
       requestUpdate();
