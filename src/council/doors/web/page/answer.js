@@ -7,7 +7,6 @@ import { capital, formatState } from "./format.js";
 import { addCopyButtons } from "./copy.js";
 import { answerToolbar } from "./answer_toolbar.js";
 import { inline } from "./markdown.js";
-import { answeredCount } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { renderMarkdown } from "./render_markdown.js";
 import { term } from "./terms.js";
@@ -49,11 +48,9 @@ function sentence({ seat, phase, state, reason }) {
 function head(m) {
   const v = m.verdict;
   const word = v.verdict || v.outcome || "";
-  const isNeeded = ({ name }) => m.status !== "complete" || m.seats.get(name)?.state !== "waiting"; // a stop needs no further seats
-  const asked = (m.plan.seats || []).filter(isNeeded).length;
   return el("header", { class: "answer-head" },
     el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null }, word ? term(word) : "Answer"),
-    asked > 0 && el("span", { class: "soft" }, `${answeredCount(m)} of ${asked} seats`));
+    m.needed > 0 && el("span", { class: "soft" }, `${m.answered} of ${m.needed} seats`));
 }
 
 /** The decision; the other sections of the answer follow in its parts. */
