@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from council.engine.minutes import Minutes
+from council.engine.patches import PatchFold
 from council.events import Entry, parse_event
 
 Json = dict[str, Any]
@@ -68,9 +69,20 @@ def number(events: Sequence[Json]) -> list[Json]:
     return [{"seq": n, "at": float(n), **event} for n, event in enumerate(events, 1)]
 
 
+def parse_entries(events: Sequence[Json]) -> list[Entry]:
+    """Return the entries of numbered events."""
+    entries = []
+    for event in events:
+        fields = {name: value for name, value in event.items() if name not in ("seq", "at", "type")}
+        entries.append(Entry(event["seq"], event["at"], parse_event(event["type"], fields)))
+    return entries
+
+
+def add_patches(entries: Sequence[Entry]) -> list[Json]:
+    """Return the events as the page gets them."""
+    fold = PatchFold()
+    return [entry.as_json() | {"patch": fold.apply(entry)} for entry in entries]
+
+
 def fold(events: Sequence[Json]) -> Minutes:
-    named = [
-        (event, {name: value for name, value in event.items() if name not in ("seq", "at", "type")})
-        for event in number(events)
-    ]
-    return Minutes.fold(Entry(event["seq"], event["at"], parse_event(event["type"], of)) for event, of in named)
+    return Minutes.fold(parse_entries(number(events)))

@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from council import events as ev
 from council.events import Entry
@@ -15,6 +15,7 @@ from council.types import NO_USAGE, OK_STATES, FinalState, Json, SeatState, Usag
 
 T = TypeVar("T")
 Place = tuple[int, tuple[tuple[int, str], ...]]  # index in the seating order, and the name with its numbers
+PhasePlace = tuple[tuple[int, Place], ...]  # for each part of the name: (0, its start) or for a seat (1, its place)
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class StatementMinutes:
     words: int = 0
     unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
     unanswered: list[str] = field(default_factory=list)  # parts of the material that a joined statement lacks
+    seq: int = 0  # number of its event
 
 
 @dataclass(slots=True)
@@ -51,6 +53,38 @@ class AbsenceMinutes:
     reason: str
     attempts: int
     since: str = ""  # the phase of an earlier absence that this one repeats
+    seq: int = 0  # number of its event
+
+
+@dataclass(slots=True)
+class StepMinutes:
+    """The work of one process on a step. A step that a resumed run takes up again has another one."""
+
+    number: int
+    key: str
+    phase: str
+    seat: str
+    begin: float  # in working seconds, like `Minutes.seconds`
+    end: float | None = None
+    state: FinalState | Literal["", "stopped"] = ""  # "stopped": the process ended before it
+    faults: list[tuple[float, int]] = field(default_factory=list)  # working seconds and number of each event
+
+
+@dataclass(slots=True)
+class AttemptMinutes:
+    """One request."""
+
+    number: int
+    seq: int  # number of its event
+    event: ev.Attempted
+    begin: float  # in working seconds
+    end: float | None = None
+    is_interrupted: bool = False  # it was open when a process ended
+    fault: int | None = None  # number of the event of its failure
+    statement: int | None = None  # number of the event of the statement that it gave
+    usd: float | None = None  # billed; None if it is not known
+    estimated: bool = False
+    doubtful_usd: float = 0.0  # the most that it may have cost, if there was no answer
 
 
 @dataclass(slots=True)
@@ -60,6 +94,10 @@ class PhaseMinutes:
     name: str
     started: float
     ended: float | None = None
+    begin: float = 0.0  # in working seconds
+    end: float | None = None
+    place: PhasePlace = ()
+    keys: dict[str, str] = field(default_factory=dict)  # seat → key of its last step
     asked: list[str] = field(default_factory=list)
     said: dict[str, StatementMinutes] = field(default_factory=dict)
     absent: dict[str, AbsenceMinutes] = field(default_factory=dict)
@@ -78,12 +116,14 @@ class SeatMinutes:
     state: SeatState = "waiting"
     phase: str = ""
     since: float = 0.0  # when it was last asked
+    begin: float = 0.0  # the same in working seconds
     attempted: float = 0.0  # when its last request was sent
     limit: float | None = None  # seconds that its member has for that request
     words: int = 0  # words streamed since it was last asked
     mid_word: bool = False  # the last streamed piece ended inside a word
     served_by: str = ""
     trouble: str = ""  # description of the last retry, fallback or repair
+    open_trouble: int | None = None  # number of the event of a trouble that no answer has resolved
     reason: str = ""  # why it is absent
     usage: Usage = NO_USAGE
     usd: float = 0.0  # billed so far, for members with a known price
@@ -124,7 +164,10 @@ class Minutes:
     priced: set[str] = field(default_factory=set)  # members with a known price that were asked
     billed: dict[str, float] = field(default_factory=dict)  # dollars of the last request by step
     cached_saving: float | None = None  # dollars that the vendors' prompt caches saved; None without known use of them
+    attempts: list[AttemptMinutes] = field(default_factory=list)
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
+    steps: list[StepMinutes] = field(default_factory=list)
+    last_steps: dict[str, StepMinutes] = field(default_factory=dict)  # by key
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
     report_path: str = ""
@@ -133,9 +176,12 @@ class Minutes:
     fetching: ev.Fetching | None = None
     report: Json | None = None  # the report object of a run that this process has closed
     seq: int = 0
+    convened: int | None = None  # number of the event with the plan
+    closed: int | None = None  # number of the event with the verdict
     _last_at: float = 0.0
     _places: dict[str, Place] = field(default_factory=dict)
-    _in_doubt: set[tuple[str, int]] = field(default_factory=set)  # requests that were open when a process ended
+    _first_phases: dict[tuple[str, ...], int] = field(default_factory=dict)  # by the parts at the start of a name
+    _attempts: dict[str, list[AttemptMinutes]] = field(default_factory=dict)  # by key
 
     @classmethod
     def fold(cls, entries: Iterable[Entry]) -> Minutes:
@@ -284,29 +330,34 @@ class Minutes:
 
     def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
         if name not in self.phases:
-            self.phases[name] = PhaseMinutes(name, at)
+            place = self._place_of_phase(name)
+            self.phases[name] = PhaseMinutes(name, at, begin=self.seconds, place=place)
             if "/" in name:
-                self._sort_phases()
+                self.phases = dict(sorted(self.phases.items(), key=lambda item: item[1].place))
         return self.phases[name]
 
-    def _sort_phases(self) -> None:
-        """Sort the phases of seats and their helpers by seating order. Other phases keep the order in which they started."""
-        first: dict[tuple[str, ...], int] = {}
-        for n, name in enumerate(self.phases):
-            parts = tuple(name.split("/"))
-            for size in range(1, len(parts) + 1):
-                first.setdefault(parts[:size], n)
+    def _place_of_phase(self, name: str) -> PhasePlace:
+        """Return a key that sorts phases by their start, and those of seats and their helpers by seating order."""
+        parts = tuple(name.split("/"))
         planned = {seat["name"] for seat in self.plan.get("seats", [])}
+        place: list[tuple[int, Place]] = []
+        for size, part in enumerate(parts, 1):
+            start = self._first_phases.setdefault(parts[:size], len(self._first_phases))
+            is_seat = size > 1 and (part in planned or self.host(part))
+            place.append((1, self.place_of(part)) if is_seat else (0, (start, ())))
+        return tuple(place)
 
-        def sort_key(name: str) -> list[tuple[int, Place]]:
-            parts = tuple(name.split("/"))
-            keys: list[tuple[int, Place]] = []
-            for size, part in enumerate(parts, 1):
-                is_seat = size > 1 and (part in planned or self.host(part))
-                keys.append((1, self.place_of(part)) if is_seat else (0, (first[parts[:size]], ())))
-            return keys
+    def open_step(self, key: str) -> StepMinutes | None:
+        step = self.last_steps.get(key)
+        return step if step and step.end is None else None
 
-        self.phases = {name: self.phases[name] for name in sorted(self.phases, key=sort_key)}
+    def attempts_of(self, key: str) -> list[AttemptMinutes]:
+        """Return the requests of a step."""
+        return self._attempts.get(key, [])
+
+    def is_open(self, attempt: AttemptMinutes) -> bool:
+        """Return whether a request has no result yet."""
+        return self.open_attempts.get((attempt.event.key, attempt.event.n)) is attempt.event
 
 
 def split_numbers(name: str) -> tuple[tuple[int, str], ...]:
@@ -316,7 +367,7 @@ def split_numbers(name: str) -> tuple[tuple[int, str], ...]:
 
 def _apply_convened(m: Minutes, event: ev.Convened, at: float) -> None:
     m.run, m.name, m.plan, m.folder, m.started = event.run, event.name, event.plan, event.folder, at
-    m.cap = event.plan.get("cap")
+    m.cap, m.convened = event.plan.get("cap"), m.seq
     for seat in event.plan.get("seats", []):
         m.seats[seat["name"]] = _seat_from_plan(seat)
     if chair := event.plan.get("chair"):
@@ -329,8 +380,41 @@ def _seat_from_plan(seat: Json) -> SeatMinutes:
 
 def _apply_resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
     m.status, m.stopped, m.reason, m.cap, m.resumed = "running", "", "", event.cap, at
-    m._in_doubt |= m.open_attempts.keys()
-    m.calls = {"made": m.calls["made"], "replayed": 0, "in_doubt": len(m._in_doubt)}
+    for step in m.steps:
+        if step.end is None:
+            step.end, step.state = m.seconds, "stopped"
+    for attempt in filter(m.is_open, m.attempts):
+        attempt.is_interrupted = True
+        _end_attempt(m, attempt)
+    m.calls = {
+        "made": m.calls["made"],
+        "replayed": 0,
+        "in_doubt": sum(attempt.is_interrupted for attempt in m.attempts),
+    }
+
+
+def _begin_step(m: Minutes, phase: PhaseMinutes, key: str, seat: str, begin: float) -> StepMinutes:
+    step = StepMinutes(len(m.steps), key, phase.name, seat, begin)
+    m.steps.append(step)
+    m.last_steps[key] = step
+    phase.keys[seat] = key
+    phase.keys = m.sort_by_place(phase.keys)
+    return step
+
+
+def _end_step(m: Minutes, phase: PhaseMinutes, event: ev.Stated | ev.WasAbsent, seconds: float = 0.0) -> None:
+    """End a step; one that was not asked for (copied from a fork, joined) has its own duration."""
+    step = m.open_step(event.key)
+    step = step or _begin_step(m, phase, event.key, event.seat, max(0.0, m.seconds - seconds))
+    step.end, step.state = m.seconds, event.state
+
+
+def _end_attempt(m: Minutes, attempt: AttemptMinutes) -> None:
+    attempt.end = m.seconds if attempt.end is None else attempt.end
+
+
+def _find_attempt(m: Minutes, key: str, n: int) -> AttemptMinutes | None:
+    return next((attempt for attempt in reversed(m.attempts_of(key)) if attempt.event.n == n), None)
 
 
 def _apply_phase_started(m: Minutes, event: ev.PhaseStarted, at: float) -> None:
@@ -338,7 +422,8 @@ def _apply_phase_started(m: Minutes, event: ev.PhaseStarted, at: float) -> None:
 
 
 def _apply_phase_ended(m: Minutes, event: ev.PhaseEnded, at: float) -> None:
-    m.ensure_phase(event.phase, at).ended = at
+    phase = m.ensure_phase(event.phase, at)
+    phase.ended, phase.end = at, m.seconds
 
 
 def _apply_asked(m: Minutes, event: ev.Asked, at: float) -> None:
@@ -347,8 +432,10 @@ def _apply_asked(m: Minutes, event: ev.Asked, at: float) -> None:
     if event.seat not in phase.asked:
         insort(phase.asked, event.seat, key=m.place_of)
     m.prompts[event.key] = event
+    _begin_step(m, phase, event.key, event.seat, m.seconds)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.since, seat.words, seat.trouble = "asked", event.phase, at, 0, ""
+    seat.begin, seat.open_trouble = m.seconds, None
     seat.mid_word, seat.reason = False, ""
 
 
@@ -358,10 +445,13 @@ def _apply_attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat.attempted, seat.limit = at, event.seconds
     if event.most is not None:
         m.priced.add(event.member)
+    attempt = AttemptMinutes(len(m.attempts), m.seq, event, m.seconds)
+    m.attempts.append(attempt)
+    m._attempts.setdefault(event.key, []).append(attempt)
     m.open_attempts[event.key, event.n] = event
     m.calls["made"] += 1  # `closed` replaces this count, but a killed process never writes it
     if event.why:
-        seat.trouble = event.why
+        seat.trouble, seat.open_trouble = event.why, m.seq
         m.troubles.append(event)
 
 
@@ -376,15 +466,28 @@ def _apply_looked_up(m: Minutes, event: ev.LookedUp, at: float) -> None:
 def _apply_faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
     m.troubles.append(event)
     m.open_attempts.pop((event.key, event.n), None)
-    m.seat(event.seat).trouble = f"{event.kind}: {event.detail}"
+    if attempt := _find_attempt(m, event.key, event.n):
+        attempt.fault = m.seq
+        _end_attempt(m, attempt)
+    if step := m.open_step(event.key):
+        step.faults.append((m.seconds, m.seq))
+    seat = m.seat(event.seat)
+    seat.trouble, seat.open_trouble = f"{event.kind}: {event.detail}", m.seq
 
 
 def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
     m.open_attempts.pop((event.key, event.n), None)
     seat = m.seat(event.seat)
+    attempt = _find_attempt(m, event.key, event.n)
+    if attempt:
+        _end_attempt(m, attempt)
     if event.in_doubt:
         seat.doubtful_usd = round(seat.doubtful_usd + event.usd, 9)
+        if attempt:
+            attempt.doubtful_usd = event.usd
         return
+    if attempt:
+        attempt.usd, attempt.estimated = event.usd, event.estimated
     seat.usd = round(seat.usd + event.usd, 9)
     m.billed[event.key] = event.usd
     seat.estimated |= event.estimated
@@ -401,7 +504,9 @@ def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:
 
 
 def _close_attempts(m: Minutes, key: str) -> None:
-    """Remove the open requests of a step that has ended."""
+    """End the open requests of a step that has ended."""
+    for attempt in filter(m.is_open, m.attempts_of(key)):
+        _end_attempt(m, attempt)
     m.open_attempts = {place: sent for place, sent in m.open_attempts.items() if sent.key != key}
 
 
@@ -431,13 +536,18 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
         _count_words(event.said),
         event.unread,
         event.unanswered,
+        m.seq,
     )
     phase.said = m.sort_by_place(phase.said)
     if event.seat not in phase.asked:  # joined of several statements, without a request of its own
         insort(phase.asked, event.seat, key=m.place_of)
     _close_attempts(m, event.key)
+    if attempts := m.attempts_of(event.key):
+        attempts[-1].statement = m.seq
+    _end_step(m, phase, event, event.seconds)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
+    seat.open_trouble = None
     seat.usage += usage
     seat.attempts += event.attempts
     seat.seconds += event.seconds
@@ -446,11 +556,14 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
 
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
-    missed = AbsenceMinutes(event.key, event.phase, event.seat, event.state, event.reason, event.attempts, event.since)
+    missed = AbsenceMinutes(
+        event.key, event.phase, event.seat, event.state, event.reason, event.attempts, event.since, m.seq
+    )
     phase = m.ensure_phase(event.phase, at)
     phase.absent[event.seat] = missed
     phase.absent = m.sort_by_place(phase.absent)
     _close_attempts(m, event.key)
+    _end_step(m, phase, event)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason
     seat.attempts += event.attempts
@@ -476,6 +589,7 @@ def _apply_fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
 def _apply_closed(m: Minutes, event: ev.Closed, at: float) -> None:
     m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
     m.verdict, m.calls, m.report_path = event.verdict, dict(event.calls), event.report_path
+    m.closed = m.seq
 
 
 def _apply_nothing(m: Minutes, event: Any, at: float) -> None:

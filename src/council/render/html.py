@@ -15,6 +15,7 @@ from importlib.resources import files
 
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
+from council.engine.patches import PatchFold
 from council.events import TRANSIENT_EVENTS, Entry
 from council.render.markdown import render_document_parts
 from council.render.positions import build_position_history
@@ -75,8 +76,10 @@ def _dump_run(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
     """Dump the data of the page one event at a time: a run can be larger than the memory for all of it."""
     yield '{"events":['
     stored = (entry for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS))
+    fold = PatchFold()
     for n, entry in enumerate(stored):
-        yield ("," if n else "") + _dump_json(clean_json(entry.as_json()))
+        event = entry.as_json() | {"patch": fold.apply(entry)}
+        yield ("," if n else "") + _dump_json(clean_json(event))
     detail: Json = {"report": read_report(minutes), "above": format_degraded_lines(minutes)}
     detail["positions"] = build_position_history(entries)
     yield f'],"detail":{_dump_json(clean_json(detail))},"markdown":"'

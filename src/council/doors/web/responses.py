@@ -208,13 +208,13 @@ def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> Json:
 def _statement_json(statement: StatementMinutes) -> Json:
     row = asdict(statement)
     row["tokens"] = statement.usage.as_json()
-    del row["usage"], row["phase"]
+    del row["usage"], row["phase"], row["seq"]
     return row
 
 
 def _absence_json(absence: AbsenceMinutes) -> Json:
     row = asdict(absence)
-    del row["phase"]
+    del row["phase"], row["seq"]
     return row
 
 

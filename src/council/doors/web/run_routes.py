@@ -405,6 +405,11 @@ async def _status_response(run: str, app_state: AppState) -> ApiResponse:
 event_router = APIRouter(prefix="/api", tags=["events"])
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
 MAX_SEQ = 1 << 53
+PATCHES_HELP = (
+    "Add `patch` to each stored event: a JSON merge patch (RFC 7396) of the minutes as the page of this server shows them. "
+    "Their fields may change with each version."
+)
+Patches = Annotated[bool, Query(description=PATCHES_HELP)]
 
 
 @event_router.get("/runs/{run}/events", status_code=200, response_class=EventStream, responses=stream_responses(404))
@@ -412,12 +417,13 @@ async def stream_run(
     run: RunId,
     app_state: AppStateDep,
     since: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0,
+    patches: Patches = False,
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Stream the stored events after `since`, then new ones until the run ends."""
     seq = _parse_seq(last_event_id) if last_event_id else since
     await app_state.ensure_worker(run)
-    return EventStream(app_state.feeds, [(run, seq)])
+    return EventStream(app_state.feeds, [(run, seq)], patches=patches)
 
 
 @event_router.get("/stream", status_code=200, response_class=EventStream, responses=stream_responses(404))
@@ -426,6 +432,7 @@ async def stream_runs(
     user: UserDep,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],
     since: str = "",
+    patches: Patches = False,
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Stream several runs at once; every event names its run."""
@@ -433,9 +440,8 @@ async def stream_runs(
     for name in known.values():
         await app_state.ensure_worker(name)
     places = {known.get(name, name): seq for name, seq in _parse_positions(last_event_id or since)}
-    return EventStream(
-        app_state.feeds, [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())], several=True
-    )
+    positions = [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())]
+    return EventStream(app_state.feeds, positions, several=True, patches=patches)
 
 
 def _parse_positions(value: str) -> list[tuple[str, int]]:

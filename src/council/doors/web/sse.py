@@ -17,6 +17,7 @@ from starlette.responses import Response
 from council import events as ev
 from council.doors.web.guard import Receive, Scope, Send
 from council.doors.web.responses import encode_json, format_internal_error
+from council.engine.patches import PatchFold
 from council.errors import CouncilError, message_for
 from council.events import Entry
 from council.store.interface import RunStatus
@@ -48,6 +49,7 @@ class Frame:
     kind: str
     body: str
     ended_key: str = ""  # key whose streamed text it ends
+    patch: str = "{}"  # of the minutes, for the page
 
 
 def _parse_entry(body: str) -> Entry:
@@ -83,6 +85,7 @@ class RunFeed:
         self.error = ""
         self.is_over = False
         self.listeners: set[asyncio.Event] = set()
+        self._fold = PatchFold()
         self._task = asyncio.create_task(self._follow(entries))
 
     async def _follow(self, entries: AsyncIterator[Entry]) -> None:
@@ -105,7 +108,14 @@ class RunFeed:
         self.partial_statements.pop(ended_key, None)
         if isinstance(event, (ev.Closed, ev.Resumed)):
             self.status = event.status if isinstance(event, ev.Closed) else RunStatus.RUNNING
-        self.frames.append(Frame(entry.seq, event.type, _encode_body(entry.as_json()), ended_key))
+        self.frames.append(
+            Frame(entry.seq, event.type, _encode_body(entry.as_json()), ended_key, self._make_patch(entry, ended_key))
+        )
+
+    def _make_patch(self, entry: Entry, ended_key: str) -> str:
+        """Return the patch of the minutes, in which `live` is the streamed text by key."""
+        ended: Json = {"live": {ended_key: None}} if ended_key else {}
+        return _encode_body(self._fold.apply(entry) | ended)
 
     def _notify(self) -> None:
         for listener in self.listeners:
@@ -198,10 +208,11 @@ class StreamCursor:
 
 @dataclass(slots=True)
 class StreamReader:
-    """Stream of one listener: one run, or several with the run id in every event."""
+    """Stream of one listener: one run, or several with the run id in every event; with the patches of the minutes for the page."""
 
     cursors: Sequence[StreamCursor]
     several: bool
+    has_patches: bool = False
 
     def read_new(self) -> bytes:
         return b"".join(text for place in self.cursors for text in self._format_new(place))
@@ -212,7 +223,8 @@ class StreamReader:
 
     def _format_new(self, cursor: StreamCursor) -> Iterator[bytes]:
         for frame in cursor.read_frames(MAX_CHUNK_CHARS):
-            body = frame.body if frame.kind in EVENTS_WITH_RUN else self._add_run(cursor, frame.body)
+            body = f'{frame.body[:-1]},"patch":{frame.patch}}}' if self.has_patches else frame.body
+            body = body if frame.kind in EVENTS_WITH_RUN else self._add_run(cursor, body)
             yield format_sse_event(id=self._event_id(cursor), event=frame.kind, data_str=body)
         for body in cursor.read_deltas():
             yield format_sse_event(event="delta", data_str=self._add_run(cursor, body))
@@ -264,14 +276,16 @@ class RunResponse(Response):
 
 
 class EventStream(RunResponse):
-    """Response that streams events. `since` is the start position in each run."""
+    """Response that streams events. `since` is the start position in each run; with `patches` each event has its patch."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, feeds: RunFeeds, since: Sequence[tuple[str, int]], *, several: bool = False) -> None:
+    def __init__(
+        self, feeds: RunFeeds, since: Sequence[tuple[str, int]], *, several: bool = False, patches: bool = False
+    ) -> None:
         super().__init__(None, headers={"x-accel-buffering": "no"})
         del self.headers["content-length"]
-        self.feeds, self.since, self.several = feeds, since, several
+        self.feeds, self.since, self.several, self.patches = feeds, since, several, patches
 
     async def send_content(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -281,7 +295,7 @@ class EventStream(RunResponse):
         wake = asyncio.Event()
         places = [StreamCursor(self.feeds.subscribe(run, wake), seq) for run, seq in self.since]
         try:
-            async for chunk in self._iter_chunks(StreamReader(places, self.several), wake):
+            async for chunk in self._iter_chunks(StreamReader(places, self.several, self.patches), wake):
                 async with asyncio.timeout(SEND_TIMEOUT_S):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -17,6 +17,7 @@ from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.test_modules import SHOW_ANSWER
 from tests.doors.web.server import QUESTION, WebServer
+from tests.engine.seat_events import add_patches
 from tests.fake_provider import FakeProvider, Reply
 from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion, red_and_blue
 from tests.render.runs import NAMES, RunBuilder, adversarial, collaborative, one_absent, plan
@@ -138,6 +139,29 @@ def test_a_refined_answer_shows_its_check_its_notes_and_the_errors_in_the_drafts
     page.click("[data-seat=alpha] [data-key^=rewrite] button:has-text('compare')")
     assert mark("alpha", "draft") in seen.text("[data-seat=alpha] [data-key^=rewrite] del")
     assert mark("alpha", "rewrite") in seen.text("[data-seat=alpha] [data-key^=rewrite] ins")
+    assert seen.errors == []
+
+
+@pytest.mark.behaviour("17-card-keeps-parts")
+def test_parts_stay_open_or_closed_and_keep_the_focus_when_positions_arrive(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    refine_with_errors(server, provider)
+    run = run_in_thread(lambda: server.run_council(protocol="refine"))
+    seen = look()
+    page = seen.page
+    held: list[Any] = []
+    page.route("**/positions", lambda route: held.append(route))
+    seen.run(server.url, run)
+    page.wait_for_selector(".changed")
+    page.click(".answer summary:has-text('Errors that the check found')")
+    page.click(".answer summary:has-text('Errors in the drafts')")
+    page.evaluate("() => { document.querySelector('.answer details').isOld = true }")
+    held.pop().continue_()
+    seen.wait("() => !document.querySelector('.answer details').isOld")  # built again with the positions
+    assert "on the draft of beta" in " ".join(" ".join(seen.texts(".answer details.part[open] li")).split())
+    assert seen.texts(".answer details:not([open]) h3") == ["Errors that the check found"]
+    assert "Errors in the drafts" in page.evaluate("() => document.activeElement.textContent")
     assert seen.errors == []
 
 
@@ -292,7 +316,7 @@ SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
 @pytest.mark.behaviour("17-answer-card", "17-decision-first", "17-say-once")
 def test_the_card_of_every_shape_tells_each_thing_once(module_page: Any) -> None:
     for name, (builder, shown, missing) in SHAPES.items():
-        events = [entry.as_json() for entry in builder.entries]
+        events = add_patches(builder.entries)
         given = [events, build_position_history(builder.entries), read_report(builder.minutes)]
         card = module_page.evaluate(SHOW_ANSWER, given)
         assert not card["hidden"], name
@@ -305,10 +329,11 @@ def test_the_card_of_every_shape_tells_each_thing_once(module_page: Any) -> None
 
 
 SHOW_MAP = """async ([events, rows]) => {
-    const { applyEvent, newMinutes } = await import('/page/minutes.js');
+    const { newEventLog } = await import('/page/event_log.js');
     const { mapView } = await import('/page/disagreement_map.js');
-    const minutes = newMinutes();
-    for (const event of events) applyEvent(minutes, event);
+    const log = newEventLog();
+    for (const event of events) log.add(event);
+    const minutes = log.full;
     const view = mapView({ tone: () => '', minutes: () => minutes });
     view.update({ minutes, rows });
     return [...view.node.querySelectorAll('.cell')].map(cell => cell.textContent);
@@ -322,17 +347,18 @@ def test_a_seat_that_still_writes_is_not_shown_as_absent_in_the_map(module_page:
     builder.answer("alpha", "Spaces.").mark_absent("gamma", "failed(server)")
     seats = [{"seat": name, "position": "agrees" if name == "alpha" else "absent"} for name in names]
     row = {"topic": "spaces", "text": "spaces", "kind": "finding", "status": "1 of 1", "seats": seats}
-    shown = module_page.evaluate(SHOW_MAP, [[entry.as_json() for entry in builder.entries], [row]])
+    shown = module_page.evaluate(SHOW_MAP, [add_patches(builder.entries), [row]])
     assert shown == ["agrees", "not yet", "absent"]
     module_page.evaluate("() => { location.hash = '#/run/%E0%A4%A' }")  # a wrong address names no run
     module_page.wait_for_selector(".problem.big:has-text('there is no run')")
 
 
 SHOW_FINDINGS = """async events => {
-    const { applyEvent, newMinutes } = await import('/page/minutes.js');
+    const { newEventLog } = await import('/page/event_log.js');
     const { answerParts } = await import('/page/answer_parts.js');
-    const m = newMinutes();
-    for (const event of events) applyEvent(m, event);
+    const log = newEventLog();
+    for (const event of events) log.add(event);
+    const m = log.full;
     const parts = answerParts(m, null, [], { tone: () => '', shortName: name => name, show: () => {}, minutes: () => m });
     return parts.filter(node => node?.querySelector?.('.finding')).map(node => ({
         title: node.querySelector('h3').textContent,
@@ -351,7 +377,7 @@ def test_the_page_shows_whole_fixes_and_what_several_judges_hold_first(module_pa
         recommendation="Sleep outside.", grouped_by="clerk", defect="sleeps under a lock", location="src/pay.py:8",
     )  # fmt: skip
     run = judged().close("Go.", verdict="WARN", findings=[alone, shared], details=details())
-    parts = module_page.evaluate(SHOW_FINDINGS, [entry.as_json() for entry in run.entries])
+    parts = module_page.evaluate(SHOW_FINDINGS, add_patches(run.entries))
     assert [part["title"] for part in parts] == ["Findings that several judges hold", "Findings of one judge"]
     assert [part["code"] for part in parts] == [[code], []]
     for words in (

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from council.engine.minutes import Minutes
-from council.events import Entry, parse_event
+from council.events import Entry
 from tests.acceptance.helpers import Workspace
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
-from tests.doors.web.page.test_page import run_judges
 from tests.doors.web.server import WebServer
-from tests.engine.seat_events import list_steps, merge_randomly, number
+from tests.engine.seat_events import add_patches, list_steps, merge_randomly, number, parse_entries
 from tests.fake_provider import FakeProvider, Reply
+from tests.render.runs import RunBuilder, one_absent
 
 Look = Callable[..., Browser]
 SHAPE = """async text => {
@@ -25,25 +25,31 @@ SHAPE = """async text => {
     const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${['href', 'class', 'data-align'].map(name => node.hasAttribute(name) && !['wide', 'table-box', 'quiet'].includes(node.className) ? ' ' + (node.getAttribute(name) || name) : '').join('')}${node.checked ? ' checked' : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
     return [...markdown(text).childNodes].map(shape).join('').replaceAll('<button>Open wide</button>', '');
 }"""
-FOLD = """async events => {
-    const { applyEvent, newMinutes, allSeats } = await import('/page/minutes.js');
-    const m = newMinutes();
-    for (const event of events) applyEvent(m, event);
-    return {
-        status: m.status, stopped: m.stopped, seconds: m.seconds, usd: m.usd, seq: m.seq, verdict: m.verdict,
-        seats: allSeats(m).map(seat => [seat.name, seat.state, seat.usd, seat.attempts, seat.tokens]),
-        phases: [...m.phases.values()].map(phase => [phase.name, phase.asked, [...phase.said.keys()], [...phase.absent.keys()]]),
-        notes: m.notes.map(note => [note.what, note.why]),
-    };
+
+# The minutes of a log at moments, in any order; null is the end.
+MINUTES_AT = """async ([events, moments]) => {
+    const { newEventLog } = await import('/page/event_log.js');
+    const { allSeats, phasesOf, seatsIn } = await import('/page/minutes.js');
+    const log = newEventLog();
+    for (const event of events) log.add(event);
+    const names = (m, phase, what) => seatsIn(m, phase).map(seat => seat.name).filter(name => phase.seats[name][what]);
+    const summarize = m => ({
+        status: m.status, stopped: m.stopped ?? '', seconds: m.seconds, usd: m.usd, seq: m.seq, verdict: m.verdict,
+        answered: [m.answered, m.needed],
+        seats: allSeats(m).map(seat => [seat.name, seat.state, seat.usd, seat.attempts, seat.written]),
+        phases: phasesOf(m).map(phase => [phase.name, ...['asked', 'said', 'absent'].map(what => names(m, phase, what))]),
+    });
+    return moments.map(moment => summarize(log.minutesAt(moment === null ? null : log.times[moment])));
 }"""
 
 
 SHOW_ANSWER = """async ([events, history, report]) => {
-    const { applyEvent, newMinutes } = await import('/page/minutes.js');
+    const { newEventLog } = await import('/page/event_log.js');
     const { answerView } = await import('/page/answer.js');
     const { rowsAt } = await import('/page/positions.js');
-    const m = newMinutes();
-    for (const event of events) applyEvent(m, event);
+    const log = newEventLog();
+    for (const event of events) log.add(event);
+    const m = log.full;
     const view = answerView({ tone: () => '', shortName: name => name, show: () => {}, minutes: () => m, source: {} });
     const rows = rowsAt(history, m.seq);
     view.update({ minutes: m, full: m, rows, live: false, detail: report && { report, above: [] } });
@@ -90,33 +96,29 @@ SKIP_AHEAD = """async () => {
 }"""
 
 
-def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the same from the Python minutes."""
-    fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
-    m = Minutes.fold(
-        Entry(event["seq"], event["at"], parse_event(event["type"], of))
-        for event, of in zip(events, fields, strict=True)
-    )
+def summarize(m: Minutes) -> dict[str, Any]:
+    """Return what `MINUTES_AT` returns."""
     return {
-        "status": m.status, "stopped": m.stopped, "seconds": pytest.approx(m.seconds), "usd": pytest.approx(m.usd), "seq": m.seq, "verdict": m.verdict,
+        "status": m.status, "stopped": m.stopped, "seconds": pytest.approx(m.seconds, abs=0.001), "usd": pytest.approx(m.usd),
+        "seq": m.seq, "verdict": m.verdict if m.closed else None, "answered": [m.answered_count, len(m.needed_seats)],
         "seats": [[seat.name, seat.state, pytest.approx(seat.usd), seat.attempts, seat.usage.output] for seat in m.all_seats],
         "phases": [[phase.name, phase.asked, list(phase.said), list(phase.absent)] for phase in m.phases.values()],
-        "notes": [[note.what, note.why] for note in m.notes],
     }  # fmt: skip
 
 
 @pytest.mark.behaviour("50-page-one-fold", "10-rulings-shown")
-def test_the_page_folds_events_to_the_same_minutes_as_python(
-    server: WebServer, provider: FakeProvider, look: Look
-) -> None:
+def test_the_page_has_the_minutes_of_the_server(server: WebServer, provider: FakeProvider, look: Look) -> None:
     table = Workspace(server.folder, provider)
     table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
     table.answers.instead["gamma"] = Reply(status=500)
-    events = run_in_thread(server.ledger, run_in_thread(server.run_council, protocol="adversarial"))
+    run = run_in_thread(server.run_council, protocol="adversarial")
+    entries = parse_entries(run_in_thread(server.ledger, run))
+    streamed = run_in_thread(server.read_stream, f"/api/stream?run={run}&patches=true")
+    events = [event["data"] for event in streamed if event["event"] != "end"]
     seen = look().at(server.url)
-    assert seen.page.evaluate(FOLD, events) == fold_in_python(events)
+    assert seen.page.evaluate(MINUTES_AT, [events, [None]]) == [summarize(Minutes.fold(entries))]
     assert any(event["type"] == "fault" for event in events)
-    history = run_in_thread(lambda: server.get(f"/api/runs/{events[0]['run']}/positions"))
+    history = run_in_thread(lambda: server.get(f"/api/runs/{run}/positions"))
     shown = seen.page.evaluate(SHOW_ANSWER, [events, history, None])
     for words in (
         "Leading draft: alpha",
@@ -134,24 +136,49 @@ def test_the_page_folds_events_to_the_same_minutes_as_python(
     assert "Where they agree1it works" in text and "cheap (assumes: one node)" in text
 
 
-@pytest.mark.behaviour("50-page-one-fold")
-def test_partial_folds_match_python(server: WebServer, look: Look) -> None:
-    run = run_judges(server)
-    events = run_in_thread(server.ledger, run)
-    seen = look().at(server.url)
-    for many in range(1, len(events), 3):
-        actual, expected = seen.page.evaluate(FOLD, events[:many]), fold_in_python(events[:many])
-        assert {name: actual[name] for name in expected if name != "verdict"} == {
-            name: of for name, of in expected.items() if name != "verdict"
-        }
+@pytest.mark.behaviour("50-page-one-fold", "50-page-replay")
+def test_a_replay_has_the_minutes_of_each_moment_forwards_and_backwards(module_page: Any) -> None:
+    entries = [Entry(n, float(n), entry.event) for n, entry in enumerate(one_absent().entries, 1)]
+    moments = [*range(len(entries)), *reversed(range(len(entries)))]
+    shown = module_page.evaluate(MINUTES_AT, [add_patches(entries), moments])
+    assert shown == [summarize(Minutes.fold(entries[: moment + 1])) for moment in moments]
 
 
 @pytest.mark.behaviour("50-page-one-fold", "40-statements-in-seating-order")
-def test_the_page_has_the_seats_in_seating_order_however_they_arrive(server: WebServer, look: Look) -> None:
-    seen = look().at(server.url)
-    for seed in range(10):
-        events = number(merge_randomly(list_steps(), random.Random(seed)))
-        assert seen.page.evaluate(FOLD, events)["phases"] == fold_in_python(events)["phases"]
+@pytest.mark.parametrize("seed", range(10))
+def test_the_page_has_the_seats_in_seating_order_however_they_arrive(module_page: Any, seed: int) -> None:
+    entries = parse_entries(number(merge_randomly(list_steps(), random.Random(seed))))
+    (shown,) = module_page.evaluate(MINUTES_AT, [add_patches(entries), [None]])
+    assert shown == summarize(Minutes.fold(entries))
+
+
+# A reconnect sends the streamed text again, and a fault voids it.
+STREAMED = """async ([events, fault]) => {
+    const { newEventLog } = await import('/page/event_log.js');
+    const { stateOf } = await import('/page/minutes.js');
+    const log = newEventLog();
+    const piece = (from, text) => log.add({ type: 'delta', seq: 0, at: 7, key: 'draft/alpha', seat: 'alpha', from, text });
+    const seen = () => [log.full.live['draft/alpha']?.pieces.join(''), stateOf(log.full, log.full.seats.alpha), log.full.attempts[0].first_text];
+    for (const event of events) log.add(event);
+    piece(0, 'One ');
+    piece(4, 'two ');
+    piece(0, 'One two three');
+    const found = [seen()];
+    log.clearStreams();
+    piece(0, 'One two three');
+    found.push(seen());
+    log.add(fault);
+    return [...found, seen(), log.add(fault)];
+}"""
+
+
+@pytest.mark.behaviour("50-page-columns", "50-page-reconnects")
+def test_streamed_text_is_shown_once_and_ends_with_a_fault(module_page: Any) -> None:
+    builder = RunBuilder().phase("draft").ask("alpha").fault("alpha", "net", "gone")
+    *events, fault = add_patches(builder.entries)
+    fault["patch"]["live"] = {"draft/alpha": None}
+    text = ["One two three", "writing", 7]
+    assert module_page.evaluate(STREAMED, [events, fault]) == [text, text, [None, "asked", 7], False]
 
 
 @pytest.mark.behaviour("40-page-model-text")

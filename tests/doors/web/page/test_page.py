@@ -197,6 +197,7 @@ def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServ
     flashed = seen.page.wait_for_selector(".flash")
     assert "The name says nothing about the thing." in flashed.inner_text()
     assert seen.page.evaluate("() => document.activeElement.dataset.key") == "r2 judge-1"
+    seen.page.wait_for_selector(".trust")  # the card is complete: building it again would close the explanation
     seen.page.focus(".verdict .term")
     seen.page.keyboard.press("Enter")
     assert "said FAIL" in seen.text(".verdict .note:popover-open")

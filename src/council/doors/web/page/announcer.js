@@ -2,6 +2,7 @@
 
 import { el, setText } from "./dom.js";
 import { formatState } from "./format.js";
+import { countAnswers } from "./minutes.js";
 
 export function announcer() {
   const node = el("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
@@ -18,8 +19,8 @@ export function announcer() {
 const MESSAGES = {
   phase: (entry) => `Phase ${entry.phase} started.`,
   phase_ended: (entry, m) => {
-    const phase = m.phases.get(entry.phase);
-    return `Phase ${entry.phase} ended: ${phase.said.size} of ${phase.asked.length} seats answered.`;
+    const { asked, answered } = countAnswers(m.phases[entry.phase]);
+    return `Phase ${entry.phase} ended: ${answered} of ${asked} seats answered.`;
   },
   absence: (entry) => `${entry.seat} is absent in ${entry.phase}: ${formatState(entry.state)}.`,
   closed: (entry) => {

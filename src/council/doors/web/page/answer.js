@@ -1,13 +1,12 @@
 // The answer card: degradation notices, the decision, what can be done with it, trust and effect beside it, and its parts below.
 
-import { el, changeDetector, setChildren, button } from "./dom.js";
+import { el, changeDetector, rebuild, button } from "./dom.js";
 import { answerParts, sectionParts, toSource } from "./answer_parts.js";
 import { answerSide } from "./answer_side.js";
 import { capital, formatState } from "./format.js";
 import { addCopyButtons } from "./copy.js";
 import { answerToolbar } from "./answer_toolbar.js";
 import { inline } from "./markdown.js";
-import { answeredCount } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { renderMarkdown } from "./render_markdown.js";
 import { term } from "./terms.js";
@@ -26,7 +25,7 @@ export function answerView(context) {
     toolbar.update(scene);
     if (!isNew(minutes.run, minutes.seq, detail, rows)) return;
     side.update(scene);
-    setChildren(node, degradedNotes(detail),
+    rebuild(node, degradedNotes(detail),
       el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), tail(detail), toolbar.node, sectionParts(minutes, detail), isReview(minutes) && answerParts(minutes, detail, rows, context)), side.node),
       !isReview(minutes) && answerParts(minutes, detail, rows, context));
   }
@@ -49,11 +48,9 @@ function sentence({ seat, phase, state, reason }) {
 function head(m) {
   const v = m.verdict;
   const word = v.verdict || v.outcome || "";
-  const isNeeded = ({ name }) => m.status !== "complete" || m.seats.get(name)?.state !== "waiting"; // a stop needs no further seats
-  const asked = (m.plan.seats || []).filter(isNeeded).length;
   return el("header", { class: "answer-head" },
     el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null }, word ? term(word) : "Answer"),
-    asked > 0 && el("span", { class: "soft" }, `${answeredCount(m)} of ${asked} seats`));
+    m.needed > 0 && el("span", { class: "soft" }, `${m.answered} of ${m.needed} seats`));
 }
 
 /** The decision; the other sections of the answer follow in its parts. */

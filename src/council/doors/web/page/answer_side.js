@@ -5,6 +5,7 @@ import { chip, chips } from "./chips.js";
 import { money } from "./format.js";
 import { diffNode } from "./diff.js";
 import { inline } from "./markdown.js";
+import { statementOf } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { term } from "./terms.js";
 
@@ -71,7 +72,7 @@ function openMap() {
 
 /** The closest draft, with a dialog that shows its differences to the answer. */
 function closestLine(m, closest, report, context) {
-  const draft = m.phases.get(closest.phase)?.said.get(closest.seat);
+  const draft = statementOf(m, m.phases[closest.phase], closest.seat);
   const show = () => {
     const close = () => dialog.remove();
     const dialog = el("dialog", { class: "diff-dialog", onclose: close, "aria-label": "Closest draft against the answer" },

@@ -78,10 +78,10 @@ function memberForm(context, full, close, forks) {
   /** Another member has to be asked, so the fork begins with the first phase of its seat. */
   function followMembers() {
     const names = seats.filter((seat) => menus.get(seat.name).value !== seat.model).map((seat) => seat.name);
-    const first = rounds(full).find((phase) => names.some((name) => phase.said.has(name) || phase.asked.includes(name)));
+    const first = rounds(full).find((phase) => names.some((name) => phase.seats?.[name]?.said || phase.seats?.[name]?.asked));
     if (!isChosen) from.value = first?.name.split("/")[0] ?? phases.at(-1);
   }
-  const changed = () => Object.fromEntries(seats.map((seat) => [seat === full.chair ? "chair" : seat.name, menus.get(seat.name).value]).filter(([, member], n) => member !== seats[n].model));
+  const changed = () => Object.fromEntries(seats.map((seat) => [seat.name === full.chair ? "chair" : seat.name, menus.get(seat.name).value]).filter(([, member], n) => member !== seats[n].model));
   const fields = [
     forks && el("div", { class: "field" }, el("label", { for: "fork-from" }, "Run again from"), from, el("p", { class: "hint" }, "Answers before this phase are reused at no cost.")),
     el("ul", { class: "plain member-menus" }, seats.map((seat) => el("li", { class: context.tone(seat.name) }, el("span", { class: "dot", "aria-hidden": "true" }), el("b", {}, seat.name), menus.get(seat.name)))),

@@ -3,7 +3,7 @@
 import { button, el, changeDetector, setChildren } from "./dom.js";
 import { askFields } from "./ask_fields.js";
 import { BUSY } from "./format.js";
-import { allSeats } from "./minutes.js";
+import { allSeats, stateOf } from "./minutes.js";
 import { markdown } from "./markdown.js";
 
 export function asksView(context) {
@@ -12,7 +12,7 @@ export function asksView(context) {
   let isWaiting = false;
 
   function update({ full, live }) {
-    const people = live && context.source.asks ? allSeats(full).filter((seat) => isHuman(seat) && BUSY.has(seat.state)) : [];
+    const people = live && context.source.asks ? allSeats(full).filter((seat) => isHuman(seat) && BUSY.has(stateOf(full, seat))) : [];
     const key = people.map((seat) => `${seat.name} ${seat.phase}`).join();
     if (!isNew(full.run, key)) return;
     isWaiting = people.length > 0;
@@ -56,4 +56,4 @@ export function asksView(context) {
   return { node, update };
 }
 
-const isHuman = (seat) => seat.model === "human" || seat.model.startsWith("human:");
+const isHuman = ({ model }) => model === "human" || model?.startsWith("human:");

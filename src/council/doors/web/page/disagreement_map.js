@@ -31,7 +31,7 @@ export function mapView(context) {
 
   function draw(minutes) {
     const focused = body.contains(document.activeElement) ? document.activeElement.dataset.row : null;
-    const names = plannedSeats(minutes).filter(Boolean).map((seat) => seat.name);
+    const names = plannedSeats(minutes).map((seat) => seat.name);
     const heads = shortNames(names);
     setChildren(body, el("table", {},
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Finding or topic"), names.map((name, n) => el("th", { scope: "col", class: `who ${context.tone(name)}`, title: name }, el("span", {}, heads[n].split(/(?<=[-_])/).map((part) => [part, el("wbr")])))), el("th", { scope: "col" }, "Status"))),
@@ -86,7 +86,7 @@ export function mapView(context) {
 }
 
 /** Whether the answer of a seat is still to come. */
-const isExpected = (m, name) => !m.verdict && (BUSY.has(m.seats.get(name)?.state) || m.seats.get(name)?.state === "waiting");
+const isExpected = (m, name) => !m.verdict && (BUSY.has(m.seats[name].state) || m.seats[name].state === "waiting");
 
 const legend = () =>
   el("p", { class: "legend" }, POSITIONS.map((position) => el("span", { class: position, title: MEANINGS[position] }, el("i", { class: "sign", "aria-hidden": "true" }), position)));

@@ -53,6 +53,35 @@ export function setChildren(node, ...children) {
   return node;
 }
 
+const builtOpen = new WeakMap(); // details element → whether it was built open
+
+/** Replace all children. The parts that the reader opened or closed stay as they are, and so does the focus. */
+export function rebuild(node, ...children) {
+  const chosen = new Map([...listParts(node)].filter(([, part]) => part.open !== builtOpen.get(part)).map(([key, part]) => [key, part.open]));
+  const focused = node.contains(document.activeElement) ? document.activeElement : null;
+  const focusedKey = [...listParts(node)].find(([, part]) => part.firstChild === focused)?.[0];
+  setChildren(node, ...children);
+  const parts = listParts(node);
+  for (const [key, part] of parts) {
+    builtOpen.set(part, part.open);
+    if (chosen.has(key)) part.open = chosen.get(key);
+  }
+  if (focused) (node.contains(focused) ? focused : parts.get(focusedKey)?.firstChild)?.focus({ preventScroll: true });
+}
+
+/** Return the details elements by their titles; equal titles are numbered. */
+function listParts(node) {
+  const parts = new Map();
+  for (const part of node.querySelectorAll("details")) {
+    const summary = part.querySelector("summary");
+    const title = (summary.querySelector("h3") || summary).textContent;
+    let key = title;
+    for (let n = 2; parts.has(key); n += 1) key = `${title} ${n}`;
+    parts.set(key, part);
+  }
+  return parts;
+}
+
 /** Set the text if it differs, to avoid needless layout. */
 export function setText(node, text) {
   const value = String(text ?? "");

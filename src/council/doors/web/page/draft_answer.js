@@ -44,7 +44,7 @@ export function draftView() {
 /** Return the key and the stream of the chair, or of the only seat of a phase. */
 function findStream(m) {
   const calls = new Map((m.plan.phases || []).map((phase) => [phase.name, phase.calls]));
-  return [...m.live].find(([, stream]) => stream.seat === m.chair?.name || calls.get(m.seats.get(stream.seat)?.phase) === 1);
+  return Object.entries(m.live).find(([, stream]) => stream.seat === m.chair || calls.get(m.seats[stream.seat]?.phase) === 1);
 }
 
-const isStated = (m, key) => [...m.phases.values()].some((phase) => [...phase.said.values()].some((said) => said.key === key));
+const isStated = (m, key) => Object.values(m.phases).some((phase) => Object.values(phase.seats || {}).some((one) => one.said && one.key === key));

@@ -1,43 +1,48 @@
 // Events of a run, and its minutes at any moment. Replay recreates streamed text from the statement and its duration, as
 // `council replay` does.
 
-import { applyEvent, isTransient, newMinutes } from "./minutes.js";
+import { addText, applyPatch, newMinutes, statementOf } from "./minutes.js";
 
 export function newEventLog() {
   const entries = [];
   const times = []; // active seconds of each entry
-  const full = newMinutes();
+  const patches = [];
+  const byNumber = new Map();
+  const full = newMinutes(byNumber);
   let shown = null;
   let next = 0;
   let at = 0;
 
-  /** Add an event; return false if it is already known. */
-  function add(entry) {
-    if (isTransient(entry)) {
-      applyEvent(full, entry);
+  /** Add an event with its patch; return false if it is already known. */
+  function add({ patch, ...entry }) {
+    if (entry.type === "delta") {
+      addText(full, entry);
       return true;
     }
     if (entry.seq <= full.seq) return false;
-    applyEvent(full, entry);
+    byNumber.set(entry.seq, entry);
+    applyPatch(full, entry, patch);
     entries.push(entry);
     times.push(full.seconds);
+    patches.push(patch);
     return true;
   }
 
   /** Clear streamed text, which is sent again after a reconnect. */
   function clearStreams() {
-    full.live.clear();
+    for (const key of Object.keys(full.live)) delete full.live[key];
   }
 
+  /** Return the minutes at a moment; an earlier one than the last is made from the start. */
   function minutesAt(moment) {
     if (moment === null) return full;
     if (!shown || moment < at) {
-      shown = newMinutes();
+      shown = newMinutes(byNumber);
       next = 0;
     }
     at = moment;
     while (next < entries.length && times[next] <= moment) {
-      applyEvent(shown, entries[next]);
+      applyPatch(shown, entries[next], patches[next]);
       next += 1;
     }
     streamUpTo(moment);
@@ -45,18 +50,15 @@ export function newEventLog() {
   }
 
   function streamUpTo(moment) {
-    shown.live.clear();
-    shown.spans.forEach((span, n) => {
-      const later = full.spans[n];
-      const said = later && span.to === null ? full.phases.get(span.phase)?.said.get(span.seat) : null;
-      if (!said || said.key !== span.key || later.to === null) return;
-      const start = later.marks.at(-1)?.t ?? span.from;
-      const share = (moment - start) / Math.max(0.001, later.to - start);
-      if (share <= 0) return;
-      shown.live.set(span.key, { seat: span.seat, text: said.said.slice(0, Math.floor(share * said.said.length)) });
-      const seat = shown.chair?.name === span.seat ? shown.chair : shown.seats.get(span.seat);
-      if (seat) seat.state = "writing";
-    });
+    for (const key of Object.keys(shown.live)) delete shown.live[key];
+    for (const [n, step] of Object.entries(shown.steps)) {
+      const later = full.steps[n];
+      const said = step.end === undefined ? statementOf(full, full.phases[step.phase], step.seat) : null;
+      if (said?.key !== step.key || later.end === undefined) continue;
+      const start = later.faults?.at(-1)[0] ?? step.begin;
+      const share = (moment - start) / Math.max(0.001, later.end - start);
+      if (share > 0) shown.live[step.key] = { seat: step.seat, text: said.said.slice(0, Math.floor(share * said.said.length)) };
+    }
   }
 
   return { entries, times, full, add, clearStreams, minutesAt };

@@ -54,6 +54,23 @@ export function formatStatus(minutes, live) {
   return why ? `${minutes.status}: ${why}` : minutes.status;
 }
 
+/** Why a request was sent again, or how it failed. */
+export function formatTrouble(event) {
+  return event.type === "fault" ? formatFault(event) : formatAttempt(event);
+}
+
+function formatFault(event) {
+  const next = event.wait === null || event.wait === undefined ? "" : `, next attempt in ${event.wait < 10 ? event.wait.toFixed(1) : Math.round(event.wait)} s`;
+  return `${event.member} failed (${event.kind}): ${event.detail}${next}`;
+}
+
+function formatAttempt(event) {
+  const [kind, rest] = [event.why.split(":")[0], event.why.split(":").slice(1).join(":").trim()];
+  if (kind === "fallback") return `fallback to ${event.member}: ${rest}`;
+  if (kind === "retry") return `try ${event.n} with ${event.member}: ${rest}`;
+  return `try ${event.n} with ${event.member}: ${event.why}`;
+}
+
 export function money(usd, digits) {
   if (usd === null || usd === undefined) return "unknown";
   if (usd === 0) return "$0";

@@ -2,7 +2,7 @@
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
 import { amount, capital, clock, money, short, formatStatus } from "./format.js";
-import { moneyOf, rounds } from "./minutes.js";
+import { moneyOf, rounds, unpricedMembers } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { notifyButton, notifyEnd, showTab } from "./tab_state.js";
 
@@ -43,11 +43,11 @@ export function headerView(context) {
     const known = m === full ? detail?.report?.cost : null;
     const spent = known ? known.usd : m.usd;
     const doubtful = known ? known.in_doubt ?? 0 : inDoubt;
-    const unknown = known ? known.usd === null : m.unpriced.size > 0;
+    const unknown = known ? known.usd === null : unpricedMembers(m).length > 0;
     const isEstimated = known ? known.estimated : m.estimated;
     const cap = m.cap ?? full.plan.cost?.worst ?? null;
     const shown = unknown ? `${amount(m.usd, m.estimated)} plus unknown costs` : amount(spent, isEstimated);
-    const limit = m.cap !== null ? `of ${money(m.cap)}` : full.plan.cost?.worst ? `of at most ${money(full.plan.cost.worst)}` : "";
+    const limit = m.cap !== undefined ? `of ${money(m.cap)}` : full.plan.cost?.worst ? `of at most ${money(full.plan.cost.worst)}` : "";
     const doubt = doubtful > 0 ? `(at most ${money(doubtful)} more in doubt)` : "";
     setText(cost, [shown, doubt, limit].filter(Boolean).join(" "));
     meter.hidden = !cap;

@@ -1,7 +1,7 @@
 // Cost by seat: foreseen, spent, reserved and in doubt as bars, then by phase as a table.
 
 import { el, changeDetector, setChildren } from "./dom.js";
-import { allSeats, isPrivatePhase, moneyOf, parentSeat } from "./minutes.js";
+import { allSeats, attempts, moneyOf, phasesOf, unpricedMembers } from "./minutes.js";
 import { amount, money, number } from "./format.js";
 
 const PARTS = [["spent", "spent"], ["reserved", "reserved for open requests"], ["inDoubt", "in doubt: sent, but no answer was stored"]];
@@ -19,8 +19,8 @@ export function moneyTab(context) {
 
 /** One row for each seat of the plan; the requests of its helpers count for it. */
 function bars(m, live, context) {
-  const rows = allSeats(m).filter((seat) => !parentSeat(m, seat.name)).map((seat) => {
-    const names = [seat.name, ...allSeats(m).filter((one) => parentSeat(m, one.name) === seat.name).map((one) => one.name)];
+  const rows = allSeats(m).filter((seat) => !seat.host).map((seat) => {
+    const names = [seat.name, ...allSeats(m).filter((one) => one.host === seat.name).map((one) => one.name)];
     const sum = { foreseen: 0, spent: 0, reserved: 0, inDoubt: 0, isEstimated: false };
     for (const name of names) {
       const one = moneyOf(m, name, live);
@@ -53,18 +53,18 @@ function bar(row, most, context) {
 
 /** Sum the bills by seat and by the phase at the start of each key. */
 function table(m, context) {
-  const phases = [...new Set([...m.phases.keys()].map((phase) => (isPrivatePhase(m, phase) ? phase.split("/")[0] : phase)))];
+  const phases = [...new Set(phasesOf(m).map((phase) => (phase.private ? phase.name.split("/")[0] : phase.name)))];
   const seats = allSeats(m);
-  const billed = m.attempts.filter((one) => one.usd !== null);
+  const billed = attempts(m).filter((one) => one.usd !== undefined);
   const paid = (seat, phase) => {
     const bills = billed.filter((one) => (seat === null || one.seat === seat) && (!phase || one.key.split("/")[0] === phase));
     return { usd: bills.reduce((sum, one) => sum + one.usd, 0), isEstimated: bills.some((one) => one.estimated) };
   };
-  if (!billed.some((one) => one.usd)) return el("p", {}, m.unpriced.size ? "The prices of these members are unknown." : "Nothing was billed.");
+  if (!billed.some((one) => one.usd)) return el("p", {}, unpricedMembers(m).length ? "The prices of these members are unknown." : "Nothing was billed.");
   const cell = ({ usd, isEstimated }) => el("td", { class: "figure" }, usd ? amount(usd, isEstimated, 4) : "–");
   return el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Cost by seat and phase" }, el("table", {},
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Seat"), phases.map((phase) => el("th", { scope: "col", class: "figure" }, phase)), el("th", { scope: "col", class: "figure" }, "Tokens in / out"), el("th", { scope: "col", class: "figure" }, "Total"))),
-    el("tbody", {}, seats.map((seat) => el("tr", {}, el("th", { scope: "row", class: context.tone(seat.name) }, el("span", { class: "dot", "aria-hidden": "true" }), seat.name), phases.map((phase) => cell(paid(seat.name, phase))), el("td", { class: "figure" }, `${number(seat.read)} / ${number(seat.tokens)}`), cell(paid(seat.name))))),
+    el("tbody", {}, seats.map((seat) => el("tr", {}, el("th", { scope: "row", class: context.tone(seat.name) }, el("span", { class: "dot", "aria-hidden": "true" }), seat.name), phases.map((phase) => cell(paid(seat.name, phase))), el("td", { class: "figure" }, `${number(seat.read)} / ${number(seat.written)}`), cell(paid(seat.name))))),
     el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, "Total"), phases.map((phase) => cell(paid(null, phase))), el("td", {}), cell(paid(null))))));
 }
 
@@ -76,13 +76,14 @@ function doubtReason(failed, live) {
 function sums(m, live) {
   const plan = m.plan.cost;
   const { inDoubt } = moneyOf(m, null, live);
-  const failed = m.attempts.filter((one) => one.doubtful > 0).length;
+  const failed = attempts(m).filter((one) => one.doubtful > 0).length;
+  const unpriced = unpricedMembers(m);
   const lines = [
     plan ? `Estimate: low ${money(plan.low)}, expected ${money(plan.expected)}, worst ${money(plan.worst)}.` : "",
-    m.cap !== null ? `Cap: ${money(m.cap)}.` : "",
+    m.cap !== undefined ? `Cap: ${money(m.cap)}.` : "",
     m.estimated ? "Amounts with “est.” are estimates, because the provider reported no usage." : "",
     inDoubt ? `${money(inDoubt)} at most is in doubt, beside what was spent: ${doubtReason(failed, live)}.` : "",
-    m.unpriced.size ? `Unknown price: ${[...m.unpriced].join(", ")}.` : "",
+    unpriced.length ? `Unknown price: ${unpriced.join(", ")}.` : "",
   ];
   return el("p", { class: "soft" }, lines.filter(Boolean).join(" "));
 }

@@ -4,7 +4,7 @@ import { shortNames } from "./format.js";
 import { chip } from "./chips.js";
 import { el, changeDetector, setChildren, svg } from "./dom.js";
 import { inline } from "./markdown.js";
-import { plannedSeats, rounds } from "./minutes.js";
+import { plannedSeats, rounds, statementOf, statementsIn } from "./minutes.js";
 import { term } from "./terms.js";
 import { toneOf } from "./positions.js";
 
@@ -29,8 +29,8 @@ export function shiftsView(context) {
 }
 
 function slopes(m, context) {
-  const phases = rounds(m).filter((phase) => [...phase.said.values()].some((said) => SCALE.includes(said.reply?.verdict)));
-  const lines = plannedSeats(m).filter(Boolean).map((seat) => ({ seat, words: phases.map((phase) => phase.said.get(seat.name)?.reply?.verdict) })).filter((line) => line.words.some(Boolean));
+  const phases = rounds(m).filter((phase) => statementsIn(m, phase).some((said) => SCALE.includes(said.reply?.verdict)));
+  const lines = plannedSeats(m).map((seat) => ({ seat, words: phases.map((phase) => statementOf(m, phase, seat.name)?.reply?.verdict) })).filter((line) => line.words.some(Boolean));
   if (phases.length < 2 || !lines.length) return null;
   const names = shortNames(lines.map((line) => line.seat.name));
   const x = (n) => LEFT + (n * (WIDE - LEFT - RIGHT)) / (phases.length - 1);

@@ -5,7 +5,7 @@ import { asksView } from "./asks.js";
 import { announcer } from "./announcer.js";
 import { draftView } from "./draft_answer.js";
 import { seatsView } from "./seats.js";
-import { el, setAttr, setChildren, setText } from "./dom.js";
+import { el, setAttr, setChildren } from "./dom.js";
 import { shortNames } from "./format.js";
 import { allSeats } from "./minutes.js";
 import { headerView } from "./header.js";
@@ -28,6 +28,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   let detail = null;
   let positions = []; // the rows of the map after each phase, as the server sent them
   let asking = 0;
+  let loading = null; // the request for the report that was sent last
   let ended = false;
   let waiting = 0;
   const player = newPlayer(() => length(), () => requestUpdate());
@@ -43,14 +44,13 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   const map = mapView(context);
   const views = { header: headerView(context), asks: asksView(context), draft: draftView(), answer: answerView(context), timeline: timelineView(context), map, shifts: shiftsView(context), seats, tabs: tabsView(context) };
   const announcements = announcer();
-  const fetching = el("p", { class: "fetching", role: "status", hidden: true });
   const panels = el("div", { class: "panels" }, seats.node, el("aside", { class: "side", "aria-label": "Positions" }, map.node, views.shifts.node));
-  const node = el("div", { class: "run" }, views.header.node, fetching, views.asks.node, views.draft.node, views.answer.node, views.timeline.node,
+  const node = el("div", { class: "run" }, views.header.node, views.asks.node, views.draft.node, views.answer.node, views.timeline.node,
     panels, views.tabs.node, announcements.node);
 
   /** Colour class of a seat; the chair has none. */
   function tone(name) {
-    const names = allSeats(log.full).filter((seat) => seat !== log.full.chair).map((seat) => seat.name);
+    const names = allSeats(log.full).filter((seat) => seat.name !== log.full.chair).map((seat) => seat.name);
     const at = names.indexOf(name);
     return at < 0 ? "chair" : `s${(at % HUES) + 1}`;
   }
@@ -80,21 +80,15 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
     const minutes = log.minutesAt(at);
     const scene = { log, full: log.full, minutes, rows: rowsAt(positions, minutes.seq), at, playing, speed, seconds: at ?? length(), end: length(), live: live(), detail };
     for (const view of Object.values(views)) view.update(scene);
-    updateFetching(log.full.fetching);
     setAttr(panels, "data-done", scene.minutes.verdict ? "yes" : null); // show positions first only after the end, so that they do not move text that is being read
   }
 
-  function updateFetching(event) {
-    fetching.hidden = !event;
-    if (event) setText(fetching, `Downloading ${event.what}: ${Math.round((100 * event.done) / Math.max(1, event.total))} %`);
-  }
-
+  /** Load the report; only the answer to the last request counts. */
   async function load() {
-    try {
-      detail = await source.detail(run);
-    } catch {
-      detail = null; // the events are enough to show the run
-    }
+    const request = (loading = {});
+    const found = await source.detail(run).catch(() => null); // the events are enough to show the run
+    if (request !== loading) return;
+    [loading, detail] = [null, found];
     requestUpdate();
   }
 
@@ -107,7 +101,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   async function resume() {
     await source.resume(run);
     ended = false;
-    detail = null;
+    [loading, detail] = [null, null];
     reconnect();
     requestUpdate();
     notify();
@@ -133,7 +127,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
     },
     end() {
       ended = true;
-      if (!detail) load();
+      if (!detail && !loading) load();
       clearTimeout(asking);
       loadPositions();
       requestUpdate();

@@ -1,8 +1,8 @@
 // Column of one seat: member, state and statements.
 
-import { BUSY, OK, clock, money, number, formatState, replaceLabels } from "./format.js";
+import { BUSY, OK, clock, money, number, formatState, formatTrouble, replaceLabels } from "./format.js";
 import { bringIntoView, button, changeDetector, el, flash, setAttr, setText } from "./dom.js";
-import { parentSeat, isPrivatePhase } from "./minutes.js";
+import { absenceOf, labelsOf, phasesOf, seatsIn, stateOf, statementOf } from "./minutes.js";
 import { statementNode, summarize } from "./statement.js";
 import { positionsOf, toneOf } from "./positions.js";
 
@@ -41,7 +41,7 @@ export function seatColumn(name, number_, context) {
 
   function update(scene) {
     const { minutes } = scene;
-    const seat = minutes.chair?.name === name ? minutes.chair : minutes.seats.get(name);
+    const seat = minutes.seats[name];
     last = scene;
     updateHead(scene, seat);
     updateBrief(minutes, seat);
@@ -75,16 +75,17 @@ export function seatColumn(name, number_, context) {
     if (!seat) return;
     const role = [seat.role, seat.perspective].filter(Boolean).join(" · ");
     setText(parts.who, role);
-    setText(parts.member, seat.servedBy && seat.servedBy !== seat.model ? `${seat.model} → ${seat.servedBy}` : seat.model);
+    setText(parts.member, seat.served_by && seat.served_by !== seat.model ? `${seat.model} → ${seat.served_by}` : seat.model);
     const positions = positionsOf(minutes, name);
     setText(parts.verdict, positions.join(" → "));
     setAttr(parts.verdict, "data-tone", toneOf(positions.at(-1)));
-    const busy = BUSY.has(seat.state);
-    const stopped = busy && !live && minutes.status !== "running" ? "stopped" : seat.state;
+    const now = stateOf(minutes, seat);
+    const busy = BUSY.has(now);
+    const stopped = busy && !live && minutes.status !== "running" ? "stopped" : now;
     setText(state, formatState(stopped));
-    setAttr(node, "data-state", busy ? seat.state : OK.has(seat.state) ? "ok" : seat.state === "waiting" ? "waiting" : "absent");
-    setText(facts, busy ? clock(Math.max(0, seconds - seat.since)) : summary(seat));
-    setText(trouble, seat.trouble && !OK.has(seat.state) ? seat.trouble : "");
+    setAttr(node, "data-state", busy ? now : OK.has(now) ? "ok" : now === "waiting" ? "waiting" : "absent");
+    setText(facts, busy ? clock(Math.max(0, seconds - seat.begin)) : summary(seat));
+    setText(trouble, seat.trouble ? formatTrouble(minutes.events.get(seat.trouble)) : "");
     trouble.hidden = !trouble.textContent;
   }
 
@@ -96,7 +97,7 @@ export function seatColumn(name, number_, context) {
     const { said, absent, key } = turn;
     if (said) article.showStatement(said, isOlder);
     else if (absent) article.showAbsence(absent);
-    else if (minutes.live.has(key)) article.stream(minutes.live.get(key));
+    else if (minutes.live[key]) article.stream(minutes.live[key]);
     else if (live || minutes.status === "running") article.showMessage("thinking …", "");
     else article.showMessage("no answer: the run stopped", "");
     if (article.node.dataset.showing === "live") writing = true;
@@ -131,7 +132,7 @@ export function seatColumn(name, number_, context) {
 }
 
 function summary(seat) {
-  const speed = seat.seconds > 0 && seat.tokens ? `${number(Math.round(seat.tokens / seat.seconds))} tok/s` : "";
+  const speed = seat.seconds > 0 && seat.written ? `${number(Math.round(seat.written / seat.seconds))} tok/s` : "";
   const cost = seat.usd ? `${money(seat.usd)}${seat.estimated ? " est." : ""}` : "";
   const tries = seat.attempts > 1 && !seat.statements ? `${seat.attempts} attempts` : "";
   return [speed, cost, tries].filter(Boolean).join(" · ");
@@ -139,25 +140,25 @@ function summary(seat) {
 
 /** Return the phases; what a seat does inside a phase, such as look-ups, comes before its statement of that phase. */
 function orderPhases(m) {
-  const all = [...m.phases.values()];
-  const inner = all.filter((one) => isPrivatePhase(m, one.name));
+  const all = phasesOf(m);
+  const inner = all.filter((one) => one.private);
   if (!inner.length) return all;
   return all.filter((one) => !inner.includes(one)).flatMap((outer) => [...inner.filter((one) => one.name.split("/")[0] === outer.name), outer]);
 }
 
 function lastStatement(m, name) {
-  const phase = orderPhases(m).findLast((one) => one.said.has(name));
-  return phase && withSeatNames(phase, phase.said.get(name));
+  const phase = orderPhases(m).findLast((one) => statementOf(m, one, name));
+  return phase && withSeatNames(phase, statementOf(m, phase, name));
 }
 
 /** Return the turns of a seat and its helpers, in order. */
 function listTurns(m, name) {
   const found = [];
   for (const phase of orderPhases(m)) {
-    for (const [who, key] of phase.keys) {
-      if (who !== name && parentSeat(m, who) !== name) continue;
-      const [said, absent] = [withSeatNames(phase, phase.said.get(who)), phase.absent.get(who)];
-      found.push({ id: `${phase.name} ${who}`, key, who, phase: phase.name, said, absent, title: titleOf(m, phase.name, who, name) });
+    for (const { name: who, host } of seatsIn(m, phase)) {
+      if (who !== name && host !== name) continue;
+      const [said, absent] = [withSeatNames(phase, statementOf(m, phase, who)), absenceOf(m, phase, who)];
+      found.push({ id: `${phase.name} ${who}`, key: phase.seats[who].key, who, phase: phase.name, said, absent, title: titleOf(phase, who, name) });
     }
   }
   return found;
@@ -165,22 +166,22 @@ function listTurns(m, name) {
 
 /** Replace the blind labels of a ballot by seat names. */
 function withSeatNames(phase, said) {
-  const labels = said && phase.labels[said.seat];
+  const labels = said && labelsOf(phase, said.seat);
   return labels ? { ...said, said: replaceLabels(said.said, labels) } : said;
 }
 
-function titleOf(m, phase, who, name) {
-  if (!isPrivatePhase(m, phase)) return phase;
+function titleOf(phase, who, name) {
+  if (!phase.private) return phase.name;
   const helper = who === name ? "" : `${who.replace(`${name}-`, "")} · `;
-  return `${helper}${phase.split("/").at(-1)}`;
+  return `${helper}${phase.name.split("/").at(-1)}`;
 }
 
 /** Return the last earlier statement of the same seat with which this one can be compared. */
 function previousStatement(m, turn) {
   let last = null;
-  for (const phase of m.phases.values()) {
+  for (const phase of phasesOf(m)) {
     if (phase.name === turn.phase) return last;
-    if (isEarlier(phase.name, turn.phase) && phase.said.has(turn.who)) last = phase.said.get(turn.who);
+    if (isEarlier(phase.name, turn.phase)) last = statementOf(m, phase, turn.who) ?? last;
   }
   return null;
 }

@@ -59,7 +59,7 @@ export function seatsView(context) {
   function setDefaultMode(full, count) {
     const stored = mode ? "" : loadMode();
     isChosen = Boolean(stored);
-    const wanted = stored || (count <= MANY ? "columns" : full.live.size > 0 || full.last >= created ? "compact" : "list");
+    const wanted = stored || (count <= MANY ? "columns" : Object.keys(full.live).length > 0 || full.last >= created ? "compact" : "list");
     if (wanted !== mode && !focused) setMode(wanted);
   }
 

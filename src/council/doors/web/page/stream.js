@@ -111,7 +111,7 @@ function open() {
   if (!runs.length) return;
   const names = runs.map((run) => `run=${encodeURIComponent(run)}`).join("&");
   const since = encodeURIComponent([...positions].map(([run, seq]) => `${run}:${seq}`).join(","));
-  const mine = openStream(`stream?${names}&since=${since}`, {
+  const mine = openStream(`stream?patches=true&${names}&since=${since}`, {
     opened: () => broadcast({ kind: "reset", runs }),
     event: (type, data) => (type === "end" ? onEnd(JSON.parse(data).run) : onEvent(JSON.parse(data))),
     closed: (status) => onClosed(mine, runs, status),

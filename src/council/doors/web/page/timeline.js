@@ -2,8 +2,8 @@
 // screen readers.
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
-import { clock, formatState, OK } from "./format.js";
-import { parentSeat, isPrivatePhase, rounds, shownSeats } from "./minutes.js";
+import { clock, formatState, formatTrouble, OK } from "./format.js";
+import { countAnswers, listSteps, phasesOf, rounds, shownSeats } from "./minutes.js";
 
 const SPEEDS = [1, 4, 16];
 
@@ -65,36 +65,37 @@ export function timelineView(context) {
   }
 
   function row(full, seat, end) {
-    const spans = full.spans.filter((span) => span.seat === seat.name || parentSeat(full, span.seat) === seat.name);
-    return el("div", { class: `row ${context.tone(seat.name)}` }, spans.map((span) => bar(full, span, seat, end)));
+    const steps = listSteps(full).filter((step) => step.seat === seat.name || full.seats[step.seat].host === seat.name);
+    return el("div", { class: `row ${context.tone(seat.name)}` }, steps.map((step) => bar(full, step, seat, end)));
   }
 
   return { node, update };
 }
 
 /** Start of the first phase; the wait for the worker is not drawn. */
-const startOf = (full) => full.phases.values().next().value?.from || 0;
+const startOf = (full) => phasesOf(full)[0]?.begin || 0;
 
 const timeRange = (from, to) => ({ "--from": String(from), "--to": String(to) });
 
 function band(phase, end) {
-  return el("div", { class: "band", style: timeRange(phase.from, phase.to ?? end) }, el("span", {}, phase.name));
+  return el("div", { class: "band", style: timeRange(phase.begin, phase.end ?? end) }, el("span", {}, phase.name));
 }
 
-function bar(full, span, seat, end) {
-  const ended = span.to !== null;
-  const kind = !ended ? "open" : OK.has(span.state) || span.state === "truncated" ? "ok" : span.state === "stopped" ? "stopped" : "failed";
-  const apart = span.seat !== seat.name || isPrivatePhase(full, span.phase);
+function bar(full, step, seat, end) {
+  const ended = step.end !== undefined;
+  const kind = !ended ? "open" : OK.has(step.state) || step.state === "truncated" ? "ok" : step.state === "stopped" ? "stopped" : "failed";
+  const apart = step.seat !== seat.name || full.phases[step.phase].private;
   return [
-    el("div", { class: `span ${kind}${apart ? " apart" : ""}`, style: timeRange(span.from, span.to ?? end) }),
-    span.marks.map((one) => el("span", { class: "mark retry", style: timeRange(one.t, one.t), title: one.text })),
-    ended && kind !== "stopped" && !apart && el("span", { class: `mark ${kind}`, style: timeRange(span.to, span.to), title: formatState(span.state) }),
+    el("div", { class: `span ${kind}${apart ? " apart" : ""}`, style: timeRange(step.begin, step.end ?? end) }),
+    step.faults?.map(([at, fault]) => el("span", { class: "mark retry", style: timeRange(at, at), title: formatTrouble(full.events.get(fault)) })),
+    ended && kind !== "stopped" && !apart && el("span", { class: `mark ${kind}`, style: timeRange(step.end, step.end), title: formatState(step.state) }),
   ];
 }
 
 function valueText({ minutes, seconds }) {
   const phase = rounds(minutes).at(-1);
-  const where = phase ? ` in ${phase.name}, ${phase.said.size} of ${phase.asked.length} answered` : "";
+  const { asked, answered } = countAnswers(phase ?? {});
+  const where = phase ? ` in ${phase.name}, ${answered} of ${asked} answered` : "";
   return `${clock(seconds)}${where}`;
 }
 
