@@ -49,6 +49,7 @@ from council.members.wires.http import ByteLimits
 from council.members.wires.stream_parser import MAX_JSON_PARTS
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
+from council.planning.setup import BatchLabel
 from council.render import report_parts
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
@@ -446,9 +447,9 @@ async def _scripted_run(name: str, script: Json, options: Json, vendors: Sequenc
         convener = Convener(Path(folder), env, flags={"seats": seats}, members=members)
         try:
             plan = await convener.plan(["What should we do?"], options, protocol=name)
-            plan = dataclasses.replace(
-                plan, batch={"seed": SEED}
-            )  # labels and so the winner of blind ballots are the same each time
+            # With a seed, labels and so the winner of blind ballots are the same each time.
+            label: BatchLabel = {"batch": "", "row": "", "hash": "", "run": "", "seed": SEED}
+            plan = dataclasses.replace(plan, batch=label)
             return plan, await convener.run(plan, lambda entry: None)
         finally:
             await convener.close()

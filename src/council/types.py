@@ -288,11 +288,6 @@ class Attachment:
     def kind(self) -> Literal["image", "pdf"]:
         return "pdf" if self.media_type == "application/pdf" else "image"
 
-    def as_json(self) -> Json:
-        """Return the receipt: without the content."""
-        size = {name: value for name in ("width", "height", "pages") if (value := getattr(self, name))}
-        return {"path": self.path, "media_type": self.media_type, "bytes": self.bytes, "sha256": self.sha256, **size}
-
 
 DIFF_SCOPE = "The diff is the object of this review: what it changes, and the new files that it lists. The other content is context."
 NO_MATCH = "no file here matches"  # start of the remark that other material is reviewed
@@ -342,23 +337,6 @@ class Packet:
     def empty(self) -> bool:
         """Return whether there is nothing to judge; decisions and the environment do not count as material."""
         return not (self.files or self.diff or self.spec or self.attachments)
-
-    def as_json(self) -> Json:
-        """Return the receipt: the included and skipped files without their contents."""
-        return {
-            "files": [file.path for file in self.files],
-            "bytes": self.bytes,
-            "tokens": self.tokens,
-            "skipped": [{"path": item.path, "why": item.why} for item in self.skipped],
-            "holes": list(self.holes),
-            "masked": self.masked,
-            "matched": list(self.matched),
-            "stripped": self.stripped,
-            "remarks": list(self.remarks),
-            "commits": list(self.commits),
-            **({"attachments": [one.as_json() for one in self.attachments]} if self.attachments else {}),
-            **({"prefix": self.prefix} if self.prefix else {}),
-        }
 
     def as_dossier(
         self,

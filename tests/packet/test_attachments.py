@@ -19,6 +19,7 @@ from council.errors import PacketRefused, UsageError
 from council.money import count_attachment_tokens
 from council.packet import build
 from council.packet.attachments import MAX_IMAGE_BYTES, prepare, read_attachments
+from council.planning.plan_object import make_packet_receipt
 from council.types import Attachment, Packet
 from tests.packet.fake_secrets import SECRETS
 from tests.search.test_local_files import pdf
@@ -62,7 +63,7 @@ def test_an_image_is_recognised_by_its_content_and_sent_unchanged(root: Path, ki
     assert (first.media_type, first.width, first.height) == (f"image/{kind.lower()}", 40, 30)
     assert b64decode(first.data) == content and first.sha256 == hashlib.sha256(content).hexdigest()
     assert packet.remarks == () and not packet.empty
-    receipt = packet.as_json()["attachments"][0]
+    receipt = make_packet_receipt(packet)["attachments"][0]
     assert "data" not in receipt and receipt["bytes"] == len(content)
 
 
@@ -151,7 +152,7 @@ def test_a_long_pdf_is_reduced_to_its_first_pages_and_that_is_stated(root: Path)
     packet = attach(root, ("book.pdf", pdf(*(f"Chapter {n}. " + "word " * 500 for n in range(1, 501)))))
     (book,), (text,) = packet.attachments, packet.files
     assert (book.media_type, book.pages, book.has_text) == ("application/pdf", 100, True)
-    assert packet.as_json()["attachments"][0].keys() == {"path", "media_type", "bytes", "sha256", "pages"}
+    assert make_packet_receipt(packet)["attachments"][0].keys() == {"path", "media_type", "bytes", "sha256", "pages"}
     assert text.content.startswith("[page 1 of 500]\nChapter 1.")
     read = text.content.count("[page ")
     assert 50 < read < 100 and len(text.content) <= 200 * 1024

@@ -14,6 +14,7 @@ from council.errors import PacketRefused, UsageError
 from council.packet import build, files, gate
 from council.packet.changes import Selection, WantedFile
 from council.packet_size import truncate_packet
+from council.planning.plan_object import make_packet_receipt
 from council.text_cleanup import strip_invisible
 from council.types import Packet, PacketFile, Skipped
 from tests.packet.conftest import commit, write
@@ -163,7 +164,7 @@ def test_removed_characters_are_reported_per_file(repo: Path) -> None:
         "removed 1 invisible character from decision 1", "removed 2 invisible characters from bi.py",
         "removed 1 invisible character from one.py",
     )  # fmt: skip
-    assert packet.as_json()["remarks"] == list(packet.remarks)
+    assert make_packet_receipt(packet)["remarks"] == list(packet.remarks)
     assert build(["plain.py"], repo, task="validate").remarks == ()
 
 
@@ -258,7 +259,7 @@ def test_dossier_has_the_required_keys_in_order() -> None:
 
 @pytest.mark.behaviour("packet-receipt")
 def test_the_receipt_has_no_contents() -> None:
-    receipt = PACKET.as_json()
+    receipt = make_packet_receipt(PACKET)
     assert receipt["files"] == ["a.py", "b.py", "c.py"]
     assert receipt["skipped"] == [{"path": "d.py", "why": "binary"}, {"path": "e.py", "why": "secret"}]
     assert (receipt["holes"], receipt["masked"]) == (["e.py"], 0)

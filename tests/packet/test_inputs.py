@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from council.errors import PacketRefused, UsageError
 from council.packet import build
 from council.packet.lookups import look
+from council.planning.plan_object import make_packet_receipt
 from council.types import Packet
 from tests.packet.conftest import commit, git, write
 from tests.packet.fake_secrets import SECRETS, pem, secrets_for
@@ -115,7 +116,7 @@ WAYS: dict[str, Plant] = {
 
 
 def everything(packet: Packet) -> str:
-    return json.dumps([packet.as_dossier("validate"), packet.as_json(), packet.note], ensure_ascii=False)
+    return json.dumps([packet.as_dossier("validate"), make_packet_receipt(packet), packet.note], ensure_ascii=False)
 
 
 def build_planted(plant: Plant, root: Path, text: str, **policy: bool) -> Packet:

@@ -11,6 +11,7 @@ from council.errors import PacketRefused, UsageError
 from council.packet import build
 from council.packet.files import match_glob
 from council.packet.targets import has_changes, select
+from council.planning.plan_object import make_packet_receipt
 from council.types import Packet
 from tests.packet.conftest import commit, git, write
 
@@ -168,7 +169,7 @@ def test_word_that_is_part_of_a_path_selects_that_path(task: str, repo: Path) ->
     packet = build("the Auth system", repo, task=task)
     assert paths(packet) == ["src/auth/jwt.py"]
     assert packet.matched == ("auth → src/auth/",)
-    assert packet.as_json()["matched"] == ["auth → src/auth/"]
+    assert make_packet_receipt(packet)["matched"] == ["auth → src/auth/"]
     assert paths(build("how the JWT works?", repo, task=task)) == ["src/auth/jwt.py"]
 
 

@@ -11,7 +11,8 @@ from council.members.base import DEFAULT_MAX_TOKENS, Member
 from council.members.scripted import Scripted
 from council.money import FREE, Price, Rates
 from council.planning.estimate import ESTIMATED_THINKING_TOKENS, RehearsedCall, build_call, estimate_cost
-from council.types import Ask, Json, Step, estimate_tokens
+from council.planning.plan_object import CostEstimate
+from council.types import Ask, Step, estimate_tokens
 from tests.paths import ROOT
 
 IN, OUT = 2, 10  # dollars per million tokens
@@ -32,7 +33,7 @@ def call(
 
 def estimated(
     shorter: list[RehearsedCall], longer: list[RehearsedCall], prices: dict[str, Price | None] | None = None
-) -> Json:
+) -> CostEstimate:
     by_name = prices or {"sim:m1": PLAIN}
     cost = estimate_cost(shorter, longer, longer, QUESTION, lambda name: by_name[name], member)
     assert cost is not None

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from council.planning.setup import RunSetup
 from council.planning.triggers import names_project
 from council.runs.queues import explain_folder_need
+from council.types import Question, Roster
 
 FILES = ("src/billing/invoice.py", "src/billing/rates.py", "docs/guide.md", "src/app.py", "data/rows.csv", "README.md")
 
@@ -76,4 +78,6 @@ def test_the_name_of_a_folder_that_is_an_ordinary_word_does_not_count(tmp_path: 
 
 @pytest.mark.behaviour("look-limits")
 def test_a_run_with_look_ups_needs_the_machine_with_its_folder() -> None:
-    assert explain_folder_need({"look": "refuse", "options": {}}) == "its seats read its folder"
+    assert (
+        explain_folder_need(RunSetup("solo", Question("?"), Roster(()), look="refuse")) == "its seats read its folder"
+    )

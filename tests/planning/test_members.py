@@ -83,7 +83,7 @@ async def test_two_to_eight_members_make_as_many_seats(
         assert chair_of(plan) == SONNET
         first = plan.phases[0]
         assert (first["calls"], first["parallel"]) == (size, True)
-        assert (plan.cost or {}).get("expected", 0) > 0
+        assert plan.cost and plan.cost["expected"] > 0
 
 
 @pytest.mark.behaviour("13-other-sizes")

@@ -23,8 +23,9 @@ from council.engine.reply import Reply
 from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
 from council.planning import rehearsal
-from council.planning.plan import Plan, question_from, roster_from
+from council.planning.plan import Plan
 from council.planning.rehearsal import rehearse
+from council.planning.setup import RunSetup
 from council.protocols import Protocol
 from council.runs.service import Convener
 from council.types import Question, Roster, Seat, Verdict
@@ -316,10 +317,29 @@ async def test_the_seats_have_their_documented_titles(convener: Convener, protoc
     assert [seat["role"] for seat in (await make_plan(convener, protocol=protocol)).as_json()["seats"]] == titles
 
 
-async def test_question_and_roster_can_be_restored_from_the_setup(convener: Convener) -> None:
+def make_source() -> None:
+    Path("auth.py").write_text("x = 1\n", encoding="utf-8")
+
+
+async def test_a_setup_can_be_restored_from_its_stored_form() -> None:
+    make_source()
+    convener = Convener(Path.cwd(), flags={"seats": SEATS, "effort": "low", "max_cost": 1.0})
     plan = await make_plan(convener, "Fix the bug in auth.py")
-    setup = json.loads(json.dumps(plan.setup()))
-    assert (question_from(setup), roster_from(setup)) == (plan.question, plan.roster)
+    assert plan.packet.files and plan.roster.chair and plan.spending.phases
+    assert RunSetup.load(json.loads(json.dumps(plan.setup().as_json()))) == plan.setup()
+    await convener.close()
+
+
+async def test_a_setup_of_another_version_is_read(convener: Convener) -> None:
+    plan = await make_plan(convener, "Fix the bug in auth.py")
+    stored = json.loads(json.dumps(plan.setup().as_json()))
+    older = {name: stored[name] for name in ("protocol", "question", "options", "roster", "packet")}
+    del older["roster"]["helpers"], older["packet"]["attachments"], older["roster"]["chair"]["fallback_vendors"]
+    restored = RunSetup.load(older)
+    assert (restored.question, restored.roster, restored.packet) == (plan.question, plan.roster, plan.packet)
+    assert (restored.shared_vendors, restored.spending, restored.fork) == (None, plan.spending, None)
+    stored["question"] |= {"language": "of a later version"}
+    assert RunSetup.load(stored | {"later": 1}) == plan.setup()
 
 
 @pytest.mark.behaviour("local-compact-template")

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from council.errors import SearchNotEnabled
+from council.planning.setup import RunSetup
 from council.runs.service import Convener
+from council.types import Question, Roster
 from tests.packet.conftest import write
 from tests.packet.fake_secrets import SECRETS
 from tests.search.conftest import KEY
@@ -19,8 +21,12 @@ from tests.trusted_project import trust_project
 pytestmark = pytest.mark.anyio
 
 
+def setup_of(options: dict[str, Any]) -> RunSetup:
+    return RunSetup("general", Question("?"), Roster(()), options)
+
+
 def searching(convener: Convener, meant: str) -> Any:
-    return convener.run_context.make_effects({"options": {"search": meant}}, convener.folder)["search"]
+    return convener.run_context.make_effects(setup_of({"search": meant}), convener.folder)["search"]
 
 
 @pytest.fixture
@@ -36,7 +42,7 @@ async def convener(fake: FakeSearch) -> AsyncIterator[Convener]:
 
 
 def test_no_search_without_a_choice() -> None:
-    assert set(Convener().run_context.make_effects({"options": {}}, Path())) == {"look"}
+    assert set(Convener().run_context.make_effects(setup_of({}), Path())) == {"look"}
 
 
 @pytest.mark.behaviour("30-search-files")

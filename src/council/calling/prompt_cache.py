@@ -6,7 +6,6 @@ import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from council.store.interface import Record
 from council.types import Ask
 
 KEY_LABEL = b"prompt cache"
@@ -20,10 +19,10 @@ class PromptCache:
     key: str = ""
 
     @classmethod
-    def from_record(cls, record: Record) -> PromptCache:
-        """Return the cache of a stored run. The key is derived from its random seed, so it says nothing about its content."""
-        digest = hmac.new(record.seed.encode(), KEY_LABEL, "sha256").hexdigest()
-        return cls(record.setup.get("cache_points") or {}, f"council-{digest[:16]}")
+    def for_run(cls, seed: str, points: Mapping[str, Sequence[int]]) -> PromptCache:
+        """Return the cache of a run. The key is derived from its random seed, so it says nothing about its content."""
+        digest = hmac.new(seed.encode(), KEY_LABEL, "sha256").hexdigest()
+        return cls(points, f"council-{digest[:16]}")
 
     def mark(self, ask: Ask) -> Ask:
         """Return the request of a step with its cache points."""

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -136,6 +136,7 @@ class Ledger:
         strict: bool = True,
         redact: Callable[[Event], Event] = lambda event: event,
         source: ForkSource | None = None,
+        changed_seats: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self.store = store
         self.record = record
@@ -143,6 +144,7 @@ class Ledger:
         self.on_event = on_event
         self.redact = redact  # masks secrets in an event before it is stored and shown
         self.source = source
+        self.changed_seats = changed_seats or {}  # of a fork: seat → earlier phases in which another member had it
         self.strict = strict  # False: ignore fingerprints (a run made by another version, with other prompts)
         self.replayed = 0  # results that this process found in the ledger
         self._seq, last_at = (record.entries[-1].seq, record.entries[-1].at) if record.entries else (0, 0.0)
@@ -232,8 +234,7 @@ class Ledger:
 
     def has_other_member(self, key: str, seat: str) -> bool:
         """Return whether a fork gave this seat another member, so that the old member's absence does not apply."""
-        others: dict[str, list[str]] = (self.record.setup.get("fork") or {}).get("others", {})
-        return key.partition("/")[0] in others.get(seat, ())
+        return key.partition("/")[0] in self.changed_seats.get(seat, ())
 
     def find_absence(self, phase: str, key: str) -> Json | None:
         found: Json | None = self.record.phases.get(phase, {}).get(key)

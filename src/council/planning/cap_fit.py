@@ -19,7 +19,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from council.calling.budget import (
     FULL_OUTPUT,
@@ -33,6 +33,7 @@ from council.errors import CapTooLow, ConfigError, option
 from council.members.base import Member
 from council.money import Price, format_usd, max_cost, nanos_to_usd, usd_to_nanos
 from council.planning.estimate import LOOKED, MAX_LOOKED_TOKENS, PriceLookup, RehearsedCall
+from council.planning.rehearsal import Rehearsal
 from council.types import Json, Roster
 
 LOW_THINKING_TOKENS = 4096  # the allowance of low effort
@@ -46,8 +47,7 @@ BODY_FACTOR = Decimal("1.1")
 BODY_TOKENS = 150
 CENT = Decimal("0.01")
 
-# Share of the requested words → phases, number of calls, and the calls of three paths, the longest last
-RehearsePaths = Callable[[float], Awaitable[tuple[Any, Any, Any, Any, Sequence[RehearsedCall]]]]
+RehearsePaths = Callable[[float], Awaitable[Rehearsal]]  # with a share of the requested words
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ async def _iter_plans(
     model: CostModel, rehearse_paths: RehearsePaths, *, may_shorten: bool, may_be_lowest: bool
 ) -> AsyncIterator[SpendingPlan]:
     """Yield the spending plans of all levels, the most generous first."""
-    calls = (await rehearse_paths(1.0))[-1]
+    calls = (await rehearse_paths(1.0)).longest
     yield model.plan_spending(calls, OutputLimits())
     for step in range(SHARE_STEPS - 1, -1, -1):
         yield model.plan_spending(calls, _share_limits(step / SHARE_STEPS))
@@ -198,7 +198,7 @@ async def _iter_plans(
         return
     for words, thinking in (*REDUCED_LEVELS, *([LOWEST_LEVEL] if may_be_lowest else [])):
         limits = OutputLimits(0.0, words, thinking, low_effort=True)
-        yield model.plan_spending((await rehearse_paths(words))[-1], limits)
+        yield model.plan_spending((await rehearse_paths(words)).longest, limits)
 
 
 def fit_calls(model: CostModel, calls: Sequence[RehearsedCall], words: float, cap: Cap) -> SpendingPlan | Shortfall:

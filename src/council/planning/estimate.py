@@ -32,6 +32,7 @@ from council.calling.concurrency import shared_prefix
 from council.errors import ConfigError
 from council.members.base import Member, list_unseen
 from council.money import FREE, Price, count_attachment_tokens, exact_cost, max_cost
+from council.planning.plan_object import CostEstimate
 from council.planning.prompt_cache import (
     CachedCall,
     CachePoints,
@@ -42,7 +43,7 @@ from council.planning.prompt_cache import (
     list_prefixes,
 )
 from council.settings.catalogue import is_reasoning
-from council.types import Ask, Json, Step, Usage, estimate_tokens
+from council.types import Ask, Step, Usage, estimate_tokens
 
 DEFAULT_ANSWER_WORDS = 400  # for an answer without a requested length
 ESTIMATED_THINKING_TOKENS = 1500  # thinking tokens of a reasoning member per answer
@@ -134,10 +135,8 @@ def estimate_cost(
     *,
     hedge: bool = False,
     cache_points: CachePoints | None = None,
-) -> Json | None:
-    """Return {"low", "expected", "worst", "seats", "phases"} in dollars, or None if a price is unknown.
-
-    `seats` and `phases` have the expected cost of each.
+) -> CostEstimate | None:
+    """Return the estimated cost in dollars, or None if a price is unknown.
 
     With `cache_points`, low and expected include the vendors' prompt caches. With `hedge`, two members of a seat may be
     asked, so the worst cost is twice that of the most expensive one.

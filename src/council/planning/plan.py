@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -18,41 +18,45 @@ from council.calling.budget import FULL_OUTPUT, NO_SPENDING_PLAN, SpendingPlan
 from council.engine.layout import format_count
 from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
-from council.events import dump_fields
-from council.members.base import Member, list_unseen
+from council.members.base import Member
 from council.money import equal_work_cost, format_usd
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
+from council.planning.attachments import format_unseen, list_attachments, require_sight
 from council.planning.cap_fit import Cap, CostModel, Shortfall, describe_fit, fit_to_cap
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
 from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
+from council.planning.plan_object import (
+    Conversation,
+    CostEstimate,
+    Effort,
+    PlanAttachment,
+    PlanLine,
+    PlanLook,
+    PlanObject,
+    PlanPhase,
+    PlanWarmStart,
+    Task,
+    make_packet_receipt,
+    make_plan_limits,
+    make_plan_seat,
+)
 from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
-from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
+from council.planning.rehearsal import Rehearsal, find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, add_fallback_vendors, seat_council
+from council.planning.setup import BatchLabel, RunSetup
 from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import list_filled_options, parse_options
 from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
-from council.settings.schema import NO_ATTACHMENTS
-from council.types import (
-    Attachment,
-    Json,
-    Packet,
-    PacketFile,
-    Question,
-    Roster,
-    Seat,
-    Skipped,
-    estimate_tokens,
-    repair_surrogates,
-)
+from council.types import Json, Packet, Question, Roster, Seat, Skipped, estimate_tokens, repair_surrogates
 
 TASK_VERBS = ("validate", "brainstorm", "research")
 WORK_TREE_LABEL = "the changes in the work tree"
@@ -73,8 +77,8 @@ class Plan:
     question: Question
     options: Json
     roster: Roster
-    phases: tuple[Json, ...]
-    calls: tuple[int, int]
+    phases: tuple[PlanPhase, ...]
+    calls: tuple[int, int]  # the fewest and the most
     agents: int
     verbose: bool = False
     packet: Packet = field(default_factory=Packet)
@@ -84,8 +88,8 @@ class Plan:
     remarks: tuple[str, ...] = ()  # shown at a terminal with -v; some are also notices
     shared_vendors: tuple[str, ...] = ()  # notices that a fork with other members replaces
     refusal: str = ""  # why the plan can be shown but not run
-    effort: str | None = None  # reasoning effort of members that support it
-    cost: Json | None = None  # low, expected and worst, in dollars; None if a price is unknown
+    effort: Effort | None = None  # reasoning effort of members that support it
+    cost: CostEstimate | None = None  # None if a price is unknown
     unpriced: tuple[str, ...] = ()  # members without a price
     prices: Mapping[str, float] = field(default_factory=dict)  # member → cost of equal work, if it has a price
     cap: float | None = None  # maximum cost in dollars
@@ -93,23 +97,21 @@ class Plan:
     shortfall: Shortfall | None = None  # why the plan does not fit its cap
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
-    conversation: Json = field(default_factory=dict)  # the earlier turns in the packet, by form
+    conversation: Conversation | None = None  # the earlier turns in the packet, by form
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
     inferred: Inferred = Inferred.NOTHING  # what the user did not name
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
     hedge: bool = False  # a fallback is asked too when a member is slow
-    warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
+    warm_starts: tuple[PlanWarmStart, ...] = ()
     cache_points: CachePoints = field(default_factory=dict)  # of each step, where a vendor is told to cache its request
-    lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
+    lines: tuple[PlanLine, ...] = ()
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
-    look: Json = field(
-        default_factory=dict
-    )  # limits of the look-ups before the first answers, and the seats that make them
+    look: PlanLook | None = None
     redact_lookups: bool = False
     check: bool = False  # the answer is checked by two other seats and corrected
     excluded_vendors: tuple[str, ...] = ()  # by `--exclude-family`
-    batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
-    attachments: tuple[Json, ...] = ()  # images and PDFs, each with the seats and members that cannot see it
+    batch: BatchLabel | None = None  # of a row of a batch
+    attachments: tuple[PlanAttachment, ...] = ()
 
     def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
@@ -123,121 +125,82 @@ class Plan:
 
     def as_json(self) -> Json:
         """Return the object `council.plan/1`."""
-        return {
+        timeout = self.timeouts.__getitem__
+        chair = self.roster.chair
+        plan: PlanObject = {
             "schema": "council.plan/1",
-            "task": self.question.task,
+            "task": cast("Task", self.question.task),
             "protocol": self.protocol.name,
             "why": self.why,
             "question": self.question.text,
             "target": self.question.target,
             "options": self.options,
-            "seats": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.seats],
-            "chair": seat_json(self.roster.chair, self.timeouts.__getitem__) if self.roster.chair else None,
+            "seats": [make_plan_seat(seat, timeout) for seat in self.roster.seats],
+            "chair": make_plan_seat(chair, timeout) if chair else None,
             "phases": list(self.phases),
             "calls": {"min": self.calls[0], "max": self.calls[1]},
             "agents": self.agents,
-            "packet": self.packet.as_json(),
+            "packet": make_packet_receipt(self.packet),
             "cost": self.cost,
             "warnings": list(dict.fromkeys([*self.notices, *self.warnings, *self.hints, *self.remarks])),
             "notices": list(self.notices),
             "cap": self.cap,
             "unpriced": list(self.unpriced),
-            **({"hints": list(self.hints)} if self.hints else {}),
-            **({"remarks": list(self.remarks)} if self.remarks else {}),
-            **({"effort": self.effort} if self.effort else {}),
-            **({"cheap": True} if self.cheap else {}),
-            **({"continues": self.continues} if self.continues else {}),
-            **({"conversation": self.conversation} if self.conversation else {}),
-            **({"trusted": list(self.trusted)} if self.trusted else {}),
-            **({"lines": list(self.lines)} if self.lines else {}),
-            **({"hedge": True} if self.hedge else {}),
-            **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
-            **({"look": self.look} if self.look else {}),
-            **({"check": True} if self.check else {}),
-            **({"prices": dict(self.prices)} if self.prices else {}),
-            **({"attachments": list(self.attachments)} if self.attachments else {}),
-            **({"limits": self.spending.limits.as_json()} if self.spending.limits != FULL_OUTPUT else {}),
-            **({"exclude_family": list(self.excluded_vendors)} if self.excluded_vendors else {}),
-            **(
-                {"helpers": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.helpers]}
-                if self.roster.helpers
-                else {}
-            ),
         }
+        if self.hints:
+            plan["hints"] = list(self.hints)
+        if self.remarks:
+            plan["remarks"] = list(self.remarks)
+        if self.effort:
+            plan["effort"] = self.effort
+        if self.cheap:
+            plan["cheap"] = True
+        if self.continues:
+            plan["continues"] = self.continues
+        if self.conversation:
+            plan["conversation"] = self.conversation
+        if self.trusted:
+            plan["trusted"] = list(self.trusted)
+        if self.lines:
+            plan["lines"] = list(self.lines)
+        if self.hedge:
+            plan["hedge"] = True
+        if self.warm_starts:
+            plan["warm_start"] = list(self.warm_starts)
+        if self.look:
+            plan["look"] = self.look
+        if self.check:
+            plan["check"] = True
+        if self.prices:
+            plan["prices"] = dict(self.prices)
+        if self.attachments:
+            plan["attachments"] = list(self.attachments)
+        if self.spending.limits != FULL_OUTPUT:
+            plan["limits"] = make_plan_limits(self.spending.limits)
+        if self.excluded_vendors:
+            plan["exclude_family"] = list(self.excluded_vendors)
+        if self.roster.helpers:
+            plan["helpers"] = [make_plan_seat(seat, timeout) for seat in self.roster.helpers]
+        return dict(plan)
 
-    def setup(self) -> Json:
+    def setup(self) -> RunSetup:
         """Return the setup that another process needs to resume the run."""
-        chair, helpers = self.roster.chair, self.roster.helpers
-        roster = {
-            "seats": tuple(map(dump_fields, self.roster.seats)),
-            "chair": dump_fields(chair) if chair else None,
-            "helpers": tuple(map(dump_fields, helpers)),
-        }
-        lists = {
-            name: tuple(map(dump_fields, getattr(self.packet, name))) for name in ("files", "skipped", "attachments")
-        }
-        return {
-            "protocol": self.protocol.name,
-            "question": dump_fields(self.question),
-            "options": self.options,
-            "roster": roster,
-            "verbose": self.verbose,
-            "packet": dump_fields(self.packet) | lists,
-            "effort": self.effort,
-            "given": self.given,
-            "shared_vendors": list(self.shared_vendors),
-            **({"spending": self.spending.as_json()} if self.spending.phases else {}),
-            **({"batch": self.batch} if self.batch else {}),
-            **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
-            **({"check": True} if self.check else {}),
-            **({"cache_points": self.cache_points} if self.cache_points else {}),
-        }
-
-
-def seat_json(seat: Seat, timeout: Callable[[str], float]) -> Json:
-    """Return the seat. `total_timeout` adds the seconds of its fallbacks, because each has its own time."""
-    seconds = [float(timeout(name)) for name in (seat.member, *seat.fallbacks)]
-    return {
-        "name": seat.name,
-        "role": seat.role or None,
-        "perspective": seat.perspective or None,
-        "model": seat.member,
-        "vendor": seat.vendor,
-        "fallbacks": list(seat.fallbacks),
-        "timeout": seconds[0],
-        "total_timeout": sum(seconds),
-        **({"fallback_vendors": dict(seat.fallback_vendors)} if seat.fallback_vendors else {}),
-    }
-
-
-def question_from(setup: Json) -> Question:
-    return Question(**setup["question"])
-
-
-def roster_from(setup: Json) -> Roster:
-    seats, chair, helpers = (setup["roster"][part] for part in ("seats", "chair", "helpers"))
-    return Roster(tuple(map(_load_seat, seats)), _load_seat(chair) if chair else None, tuple(map(_load_seat, helpers)))
-
-
-def packet_from(setup: Json) -> Packet:
-    """Return the packet as it was sent; a resumed run does not read files again."""
-    kept = setup["packet"]
-    files = tuple(_load_file(file) for file in kept["files"])
-    skipped = tuple(Skipped(**item) for item in kept["skipped"])
-    lists = {name: tuple(kept.get(name, ())) for name in ("prior_decisions", "matched", "remarks", "commits")}
-    attachments = tuple(Attachment(**one) for one in found) if (found := kept.get("attachments")) else ()
-    return Packet(**{**kept, **lists, "files": files, "skipped": skipped, "attachments": attachments})
-
-
-def _load_file(value: Json) -> PacketFile:
-    return PacketFile(**{**value, "ranges": tuple((first, last) for first, last in value.get("ranges", ()))})
-
-
-def _load_seat(value: Json) -> Seat:
-    """Return a stored seat, ignoring the fields of older versions."""
-    known = {name: value[name] for name in Seat.__dataclass_fields__ if name in value}
-    vendors = tuple((member, vendor) for member, vendor in value.get("fallback_vendors", ()))
-    return Seat(**{**known, "fallbacks": tuple(value["fallbacks"]), "fallback_vendors": vendors})
+        return RunSetup(
+            protocol=self.protocol.name,
+            question=self.question,
+            options=self.options,
+            roster=self.roster,
+            packet=self.packet,
+            verbose=self.verbose,
+            effort=self.effort,
+            given=self.given,
+            shared_vendors=self.shared_vendors,
+            spending=self.spending,
+            batch=self.batch,
+            look=("redact" if self.redact_lookups else "refuse") if self.look else None,
+            check=self.check,
+            cache_points=self.cache_points,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,11 +292,11 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
     return [*(words or ["validate"]), selection.target], replace(material, selection=selection)
 
 
-CHEAP_WITHOUT_EFFECT = ("--cheap has no effect: -m names the member of every seat",)
+CHEAP_WITHOUT_EFFECT = "--cheap has no effect: -m names the member of every seat"
 FAST_FOR_CAP = (
     "fast models fill the seats, because the cap of {cap} does not cover the usual ones, which need at least {needed}"
 )
-CHEAP_IN_USE = ("--cheap: seats that no other flag sets use fast models",)
+CHEAP_IN_USE = "--cheap: seats that no other flag sets use fast models"
 
 
 async def make_plan(
@@ -349,122 +312,136 @@ async def make_plan(
 ) -> Plan:
     """Make the plan of an intent, within a cap. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
     protocol = protocols.get_protocol(intent.protocol)
-    whole, where = where.settings, replace(where, settings=exclude_vendors(where.settings, where.env))
+    all_settings = where.settings
+    settings = exclude_vendors(all_settings, where.env)
+    where = replace(where, settings=settings)
+    material = material or Material()
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
     equal_work_price = partial(find_equal_work_price, price)
     panel = load_panel(protocol, question, given, replace(where, equal_work_price=equal_work_price))
-    _check_seat_count(protocol, panel, where.settings)
-    require_members(where.settings, whole, where.env, len(panel.seats))
+    _check_seat_count(protocol, panel, settings)
+    require_members(settings, all_settings, where.env, len(panel.seats))
     roster, seating = _seat_roster(protocol, panel, where)
-    roster = add_fallback_vendors(exclude_from_roster(roster, where.settings), where.settings)
-    prices = list_prices(roster, price)
-    known = {name: usd for name in roster.member_names if (usd := equal_work_price(name)) is not None}
-    filled = dict.fromkeys(list_filled_options(type(given), "prices"), known)
-    options = given.model_copy(update={**filled, **panel.options})
-    strangers = _check_seat_flags(protocol, roster, where.settings)
+    roster = add_fallback_vendors(exclude_from_roster(roster, settings), settings)
     roster = _mark_small_seats(roster, member)
-    material = material or Material()
-    look = _plan_lookups(protocol, roster, question, where.folder, material) if material.look is not False else {}
-    check = _plan_check(protocol, where.settings)
-    tokens = _limit_packet(where.settings.packet_tokens, question, roster, window)
+    options = _fill_options(given, panel, roster, equal_work_price)
+    seat_warnings = _check_seat_flags(protocol, roster, settings)
+    look = _plan_lookups(protocol, roster, question, where.folder, material)
+    check = _plan_check(protocol, settings)
+
+    tokens = _limit_packet(settings.packet_tokens, question, roster, window)
     packet = await _build_packet(question, roster, where.folder, material, tokens)
-    attached: tuple[Json, ...] = ()
-    if packet.attachments:
-        attached = list_attachments(packet.attachments, roster, member)
-        require_sight(attached, roster)
+    attachments = list_attachments(packet.attachments, roster, member) if packet.attachments else ()
+    require_sight(attachments, roster)
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
-    rehearse_here = partial(
+
+    rehearse = partial(
         rehearse_paths,
         protocol,
         roster,
         question,
         dict(options),
         packet,
-        where.settings,
+        settings,
         member,
-        look=bool(look),
+        look=look is not None,
         check=check,
     )
-    phases, calls, shorter, longer, longest = await rehearse_here()
-    model = CostModel(roster, estimate_tokens(question.text), price, member)
-    spending, shortfall, fitted = NO_SPENDING_PLAN, None, ""
+    rehearsal = await rehearse()
+    spending, shortfall, fit_notice = NO_SPENDING_PLAN, None, ""
     if cap is not None:
-        full_calls = longest
-        fit = await fit_to_cap(model, rehearse_here, cap, may_be_lowest=has_chosen_members(whole))
+        model = CostModel(roster, estimate_tokens(question.text), price, member)
+        fit = await fit_to_cap(model, rehearse, cap, may_be_lowest=has_chosen_members(all_settings))
         if isinstance(fit, Shortfall):
             shortfall = fit
         else:
             spending = fit
-            phases, calls, shorter, longer, longest = await rehearse_here(spending.limits.words)
-            fitted = describe_fit(model, spending, longest, full_calls, cap)
-    points = find_cache_points(
-        [call.as_cached() for call in longer],
+            full_calls = rehearsal.longest
+            rehearsal = await rehearse(spending.limits.words)
+            fit_notice = describe_fit(model, spending, rehearsal.longest, full_calls, cap)
+    cache_points = find_cache_points(
+        [call.as_cached() for call in rehearsal.longer],
         estimate_tokens(question.text),
         find_rules(member),
-        warm_start=where.settings.warm_start,
+        warm_start=settings.warm_start,
     )
     cost = estimate_cost(
-        shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge, cache_points=points
+        rehearsal.shorter,
+        rehearsal.longer,
+        rehearsal.longest,
+        question.text,
+        price,
+        member,
+        hedge=settings.hedge,
+        cache_points=cache_points,
     )
     if cost and cap is not None and shortfall is None:
         cost["worst"] = min(cost["worst"], cap.left)
+    warm_starts = find_warm_starts(rehearsal.phases, rehearsal.longer, cache_points) if settings.warm_start else ()
+
+    is_one_member_named = len(settings.named_members) == 1  # for every seat, so that --cheap has no effect
+    is_cheap = settings.cheap and not is_one_member_named
+    warnings = [
+        *([word_for(panel.refusal, "cli")] if panel.refusal else []),
+        *([CHEAP_WITHOUT_EFFECT] if settings.cheap and is_one_member_named else []),
+        *panel.warnings,
+        *seat_warnings,
+        *_packet_warnings(packet),
+        *format_unseen(attachments),
+        *([NO_LOOKUPS] if material.look and not look else []),
+    ]
+    packet_notice = protocol.describe_packet(packet, question.task)
+    notices = [*seating.notices, *panel.notices, *packet.remarks, *filter(None, [packet_notice, fit_notice])]
     return Plan(
-        protocol,
-        intent.why,
-        question,
-        options.model_dump(mode="json"),
-        roster,
-        _add_timeouts(phases, longer, where.settings),
-        calls,
-        panel.agents or len(roster.seats),
-        intent.verbose,
-        packet,
+        protocol=protocol,
+        why=intent.why,
+        question=question,
+        options=options.model_dump(mode="json"),
+        roster=roster,
+        phases=_add_timeouts(rehearsal, settings),
+        calls=rehearsal.calls,
+        agents=panel.agents or len(roster.seats),
+        verbose=intent.verbose,
+        packet=packet,
+        warnings=tuple(warnings),
+        notices=tuple(notices),
+        hints=(*seating.hints, *panel.hints),
+        remarks=(*seating.remarks, *([CHEAP_IN_USE] if is_cheap else [])),
+        shared_vendors=seating.shared_vendors,
         refusal=panel.refusal,
-        effort=where.settings.effort,
-        given=dict(intent.options),
+        effort=cast("Effort | None", settings.effort),
         cost=cost,
-        cap=where.settings.budget.get("max_cost"),
+        unpriced=tuple(name for name in roster.member_names if price(name) is None),
+        prices=list_prices(roster, price),
+        cap=settings.budget.get("max_cost"),
         spending=spending,
         shortfall=shortfall,
-        cheap=where.settings.cheap and len(where.settings.named_members) != 1,
-        unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        prices=prices,
-        trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
-        warnings=(
-            *([word_for(panel.refusal, "cli")] if panel.refusal else []),
-            *(CHEAP_WITHOUT_EFFECT if where.settings.cheap and len(where.settings.named_members) == 1 else ()),
-            *panel.warnings,
-            *strangers,
-            *_packet_warnings(packet),
-            *(format_unseen(attached) if attached else ()),
-            *([NO_LOOKUPS] if material.look and not look else []),
-        ),
-        notices=(
-            *seating.notices,
-            *panel.notices,
-            *packet.remarks,
-            *filter(None, [protocol.describe_packet(packet, question.task), fitted]),
-        ),
-        hints=(*seating.hints, *panel.hints),
-        remarks=(
-            *seating.remarks,
-            *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
-        ),
-        shared_vendors=seating.shared_vendors,
-        lines=seating.lines,
-        timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
+        given=dict(intent.options),
+        timeouts={name: float(settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred,
-        hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats),
-        warm_starts=find_warm_starts(phases, longer, points) if where.settings.warm_start else (),
-        cache_points=points,
-        attachments=attached,
+        cheap=is_cheap,
+        hedge=settings.hedge and any(seat.fallbacks for seat in roster.all_seats),
+        warm_starts=warm_starts,
+        cache_points=cache_points,
+        lines=seating.lines,
+        trusted=tuple(settings.trusted.destinations) if settings.trusted else (),
         look=look,
         redact_lookups=material.redact,
         check=check,
-        excluded_vendors=where.settings.excluded_vendors,
+        excluded_vendors=settings.excluded_vendors,
+        attachments=attachments,
     )
+
+
+def _fill_options(
+    given: BaseModel, panel: Panel, roster: Roster, equal_work_price: Callable[[str], float | None]
+) -> BaseModel:
+    """Return the options with the prices that the protocol reads, and with those that its panel sets."""
+    prices = {name: usd for name in roster.member_names if (usd := equal_work_price(name)) is not None}
+    filled = dict.fromkeys(list_filled_options(type(given), "prices"), prices)
+    return given.model_copy(update={**filled, **panel.options})
 
 
 def has_chosen_members(settings: Settings) -> bool:
@@ -501,9 +478,9 @@ async def rehearse_paths(
     *,
     look: bool,
     check: bool,
-) -> tuple[tuple[Json, ...], tuple[int, int], list[RehearsedCall], list[RehearsedCall], list[RehearsedCall]]:
-    """Return the phases, the number of calls, and the calls of the shorter, the longer and the longest path."""
-    phases, calls, *ways = await rehearse_both_ways(
+) -> Rehearsal:
+    """Rehearse with the effort of the settings and with the tokens of the attachments."""
+    rehearsal = await rehearse_both_ways(
         protocol,
         roster,
         question,
@@ -514,11 +491,16 @@ async def rehearse_paths(
         check=check,
         word_share=word_share,
     )
-    paths = [[with_effort(call, settings.effort) for call in way] for way in ways]
-    if packet.attachments:
-        paths = [[with_attachments(call, member) for call in path] for path in paths]
-    shorter, longer, longest = paths
-    return phases, calls, shorter, longer, longest
+
+    def complete(calls: Sequence[RehearsedCall]) -> list[RehearsedCall]:
+        completed = [with_effort(call, settings.effort) for call in calls]
+        return [with_attachments(call, member) for call in completed] if packet.attachments else completed
+
+    return rehearsal._replace(
+        shorter=complete(rehearsal.shorter),
+        longer=complete(rehearsal.longer),
+        longest=complete(rehearsal.longest),
+    )
 
 
 def asks_short_fact(intent: Intent, plan: Plan) -> bool:
@@ -536,8 +518,8 @@ def hint_one_model(intent: Intent, plan: Plan) -> list[str]:
 
 def find_equal_work_price(price: PriceLookup, member: str) -> float | None:
     """Return what equal work costs with a member, 0 if it is free; None if its price is unknown."""
-    found = price(member)
-    return None if found is None else equal_work_cost(found)
+    rates = price(member)
+    return None if rates is None else equal_work_cost(rates)
 
 
 def list_prices(roster: Roster, price: PriceLookup) -> dict[str, float]:
@@ -546,8 +528,12 @@ def list_prices(roster: Roster, price: PriceLookup) -> dict[str, float]:
     return {name: usd for name, usd in costs.items() if usd}
 
 
-def _plan_lookups(protocol: Protocol, roster: Roster, question: Question, folder: Path, material: Material) -> Json:
-    """Return the limits of the look-ups and the seats that may make them; empty if none is made."""
+def _plan_lookups(
+    protocol: Protocol, roster: Roster, question: Question, folder: Path, material: Material
+) -> PlanLook | None:
+    """Return the limits of the look-ups and the seats that may make them; None if none is made."""
+    if material.look is False:
+        return None
     from council.protocols.common.lookups import MAX_HOPS, MAX_LOOKUPS, can_look  # only with --look
 
     if not protocol.allows_look and material.look:
@@ -557,7 +543,7 @@ def _plan_lookups(protocol: Protocol, roster: Roster, question: Question, folder
         )
     seats = [seat.name for seat in roster.seats if can_look(seat)] if protocol.allows_look else []
     if not seats or not (material.look or names_project(question.text, folder)):
-        return {}
+        return None
     return {"hops": MAX_HOPS, "lookups": MAX_LOOKUPS, "seats": seats}
 
 
@@ -573,57 +559,18 @@ def _plan_check(protocol: Protocol, settings: Settings) -> bool:
     return False
 
 
-# Attachments
-
-
-def list_attachments(
-    attachments: Sequence[Attachment], roster: Roster, member: Callable[[str], Member]
-) -> tuple[Json, ...]:
-    """Return the receipt of each image and PDF with the seats that cannot see it, and all such members of the roster."""
-    unseen = {name: list_unseen(attachments, member(name)) for name in roster.member_names}
-    return tuple(
-        one.as_json()
-        | {
-            "has_text": one.has_text,
-            "unseen_by": [
-                {"seat": seat.name, "model": seat.member} for seat in roster.all_seats if one in unseen[seat.member]
-            ],
-            "unseen_members": [name for name, hidden in unseen.items() if one in hidden],
-        }
-        for one in attachments
-    )
-
-
-def require_sight(attached: Sequence[Json], roster: Roster) -> None:
-    """Raise UsageError for an attachment that no seat can see in any form."""
-    names = {seat.name for seat in roster.seats}
-    for row in attached:
-        if not row["has_text"] and names <= {one["seat"] for one in row["unseen_by"]}:
-            key = "pdf" if row.get("pages") else "images"
-            able = [seat.member for seat in roster.seats if seat.member.partition(":")[0] not in NO_ATTACHMENTS]
-            setting = f', or set [members."{able[0]}"] {key} = true if it can' if able else ""
-            raise UsageError(f'no seat of this council can see "{row["path"]}": use models that can{setting}')
-
-
-def format_unseen(attached: Iterable[Json]) -> list[str]:
-    """Return one line for each seat that cannot see an attachment, in seating order as far as the rows tell it."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for row in sorted(attached, key=lambda row: -len(row["unseen_by"])):
-        for one in row["unseen_by"]:
-            what = "sees the text but not the pages of" if row["has_text"] else "cannot see"
-            found.setdefault((one["seat"], one["model"]), {}).setdefault(what, []).append(row["path"])
-    return [
-        f"{seat} ({model}) " + " and ".join(f"{what} {', '.join(paths)}" for what, paths in kinds.items())
-        for (seat, model), kinds in found.items()
-    ]
-
-
-def _add_timeouts(phases: Sequence[Json], calls: Iterable[RehearsedCall], settings: Settings) -> tuple[Json, ...]:
+def _add_timeouts(rehearsal: Rehearsal, settings: Settings) -> tuple[PlanPhase, ...]:
     """Return the phases with the timeouts of those that have their own."""
-    found = find_phase_timeouts(calls, lambda seconds, name: extend_timeout(seconds, thinks=settings.is_thinking(name)))
-    return tuple(
-        phase | ({"timeout": float(found[name])} if (name := phase["name"]) in found else {}) for phase in phases
-    )
+
+    def extend(seconds: float, name: str) -> float:
+        return extend_timeout(seconds, thinks=settings.is_thinking(name))
+
+    timeouts = find_phase_timeouts(rehearsal.longer, extend)
+    phases: list[PlanPhase] = []
+    for phase in rehearsal.phases:
+        seconds = timeouts.get(phase["name"])
+        phases.append(phase if seconds is None else {**phase, "timeout": float(seconds)})
+    return tuple(phases)
 
 
 def _check_seat_count(protocol: Protocol, panel: Panel, settings: Settings) -> None:

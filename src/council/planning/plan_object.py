@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from council.calling.budget import OutputLimits
+from council.types import Attachment, Packet, Seat
+
 Count = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
 Task = Literal["ask", "validate", "brainstorm", "research"]
+
+
+Effort = Literal["low", "medium", "high"]
 
 
 class PlanSeat(TypedDict):
@@ -96,6 +103,16 @@ class PacketReceipt(TypedDict):
     skipped: list[SkippedPath]
     attachments: NotRequired[
         Annotated[list[AttachmentReceipt], Field(description="Images and PDFs; absent if there are none.")]
+    ]
+    holes: NotRequired[
+        Annotated[list[str], Field(description="Paths that were left out although the judges should have seen them.")]
+    ]
+    masked: NotRequired[Annotated[Count, Field(description="Masked secrets.")]]
+    matched: NotRequired[Annotated[list[str], Field(description="Words that mean a path: auth → src/auth/.")]]
+    stripped: NotRequired[Annotated[Count, Field(description="Removed invisible characters.")]]
+    remarks: NotRequired[Annotated[list[str], Field(description="What was chosen, changed or left out of scope.")]]
+    commits: NotRequired[
+        Annotated[list[str], Field(description="Id and subject of each reviewed commit, the newest first.")]
     ]
     prefix: NotRequired[
         Annotated[str, Field(description="The folder of the paths in their repository; absent if it is the top.")]
@@ -209,9 +226,7 @@ class PlanObject(TypedDict):
             ),
         ]
     ]
-    effort: NotRequired[
-        Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
-    ]
+    effort: NotRequired[Annotated[Effort, Field(description="Reasoning effort; absent if it is not set.")]]
     cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
     limits: NotRequired[
         Annotated[PlanLimits, Field(description="Output limits that fit the cap; absent if they are the usual ones.")]
@@ -256,3 +271,68 @@ class PlanObject(TypedDict):
         ]
     ]
     conversation: NotRequired[Conversation]
+
+
+def make_plan_seat(seat: Seat, timeout: Callable[[str], float]) -> PlanSeat:
+    """Return the seat as the plan shows it. `total_timeout` adds the seconds of its fallbacks, because each has its own time."""
+    seconds = [float(timeout(name)) for name in (seat.member, *seat.fallbacks)]
+    row: PlanSeat = {
+        "name": seat.name,
+        "role": seat.role or None,
+        "perspective": seat.perspective or None,
+        "model": seat.member,
+        "vendor": seat.vendor,
+        "fallbacks": list(seat.fallbacks),
+        "timeout": seconds[0],
+        "total_timeout": sum(seconds),
+    }
+    if seat.fallback_vendors:
+        row["fallback_vendors"] = dict(seat.fallback_vendors)
+    return row
+
+
+def make_plan_limits(limits: OutputLimits) -> PlanLimits:
+    return {
+        "share": limits.share,
+        "words": limits.words,
+        "max_thinking": limits.max_thinking,
+        "low_effort": limits.low_effort,
+    }
+
+
+def make_attachment_receipt(attachment: Attachment) -> AttachmentReceipt:
+    """Return the receipt of an attachment, without its content."""
+    receipt: AttachmentReceipt = {
+        "path": attachment.path,
+        "media_type": attachment.media_type,
+        "bytes": attachment.bytes,
+        "sha256": attachment.sha256,
+    }
+    if attachment.width:
+        receipt["width"] = attachment.width
+    if attachment.height:
+        receipt["height"] = attachment.height
+    if attachment.pages:
+        receipt["pages"] = attachment.pages
+    return receipt
+
+
+def make_packet_receipt(packet: Packet) -> PacketReceipt:
+    """Return the receipt of a packet: the included and skipped files without their contents."""
+    receipt: PacketReceipt = {
+        "files": [file.path for file in packet.files],
+        "bytes": packet.bytes,
+        "tokens": packet.tokens,
+        "skipped": [{"path": item.path, "why": item.why} for item in packet.skipped],
+        "holes": list(packet.holes),
+        "masked": packet.masked,
+        "matched": list(packet.matched),
+        "stripped": packet.stripped,
+        "remarks": list(packet.remarks),
+        "commits": list(packet.commits),
+    }
+    if packet.attachments:
+        receipt["attachments"] = [make_attachment_receipt(attachment) for attachment in packet.attachments]
+    if packet.prefix:
+        receipt["prefix"] = packet.prefix
+    return receipt

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 from council import events as ev
 from council.calling.concurrency import MIN_WARM_TOKENS
@@ -21,6 +22,7 @@ from council.events import Entry
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
 from council.planning.estimate import RehearsedCall, build_call, strip_seat_names
+from council.planning.plan_object import PlanPhase, PlanWarmStart
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
@@ -30,9 +32,17 @@ NO_TIMEOUTS: Mapping[str, float] = MappingProxyType({})
 MAX_STEPS = 2000  # phases, requests and look-ups of one rehearsal
 MAX_REHEARSAL_S = 30.0  # for a protocol that waits for something else
 
-Calls = tuple[RehearsedCall, ...]
-# The phases, the minimum and maximum calls, and the calls of the shorter, of the longer and of the longest path.
-Rehearsal = tuple[tuple[Json, ...], tuple[int, int], Calls, Calls, Calls]
+
+class Rehearsal(NamedTuple):
+    """Phases, the fewest and the most calls, and the calls of three paths through a protocol."""
+
+    phases: tuple[PlanPhase, ...]
+    calls: tuple[int, int]
+    shorter: Sequence[RehearsedCall]  # of agreeing and of disagreeing seats, the path with fewer calls
+    longer: Sequence[RehearsedCall]
+    longest: Sequence[RehearsedCall]  # with every optional step
+
+
 _REHEARSALS: dict[tuple[object, ...] | None, Rehearsal] = {}
 MAX_CACHED_REHEARSALS = 256
 
@@ -64,8 +74,9 @@ async def rehearse_both_ways(
     )
     if key in _REHEARSALS:
         return _REHEARSALS[key]
-    ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
-    rehearse_way = partial(
+    contested_calls: list[RehearsedCall] = []
+    agreed_calls: list[RehearsedCall] = []
+    rehearse_path = partial(
         rehearse,
         protocol,
         roster,
@@ -77,22 +88,22 @@ async def rehearse_both_ways(
         check=check,
         word_share=word_share,
     )
-    contested = await rehearse_way(agree=False, calls=ways[0])
-    if any(call.ask.schema_name for call in ways[0]):
-        await rehearse_way(agree=True, calls=ways[1])
+    contested = await rehearse_path(agree=False, calls=contested_calls)
+    if any(call.ask.schema_name for call in contested_calls):
+        await rehearse_path(agree=True, calls=agreed_calls)
     else:  # without typed replies the seats cannot agree or disagree
-        ways[1].extend(ways[0])
-    shorter, longer = sorted(map(tuple, ways), key=len)
+        agreed_calls = contested_calls
+    shorter, longer = sorted((tuple(contested_calls), tuple(agreed_calls)), key=len)
     longest = longer
     if check or protocol.checks_answer:  # it may check a text again
         calls: list[RehearsedCall] = []
-        await rehearse_way(agree=False, calls=calls, longest=True)
+        await rehearse_path(agree=False, calls=calls, longest=True)
         longest = tuple(calls)
     phases = _mark_skippable(_summarize_phases(contested), shorter)
-    done = phases, (len(shorter), len(longest)), shorter, longer, longest
+    rehearsal = Rehearsal(phases, (len(shorter), len(longest)), shorter, longer, longest)
     if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
-        _REHEARSALS[key] = done
-    return done
+        _REHEARSALS[key] = rehearsal
+    return rehearsal
 
 
 def _cache_key(
@@ -234,11 +245,11 @@ def make_fake_caller(agree: bool, options: Json) -> CarryOut:
     return carry_out
 
 
-def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
+def _summarize_phases(entries: Sequence[Entry]) -> tuple[PlanPhase, ...]:
     """Count the calls of each phase; it is parallel if a call starts before the previous one is answered."""
     asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
     seats = {event.seat for event in asked}
-    phases: dict[str, Json] = {}
+    phases: dict[str, PlanPhase] = {}
     waiting: set[str] = set()
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
@@ -246,34 +257,33 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
             name = strip_seat_names(event.phase, seats)
             phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
-            phase["parallel"] |= len(waiting) > 1
+            phase["parallel"] = phase["parallel"] or len(waiting) > 1
         elif isinstance(event, ev.Stated):
             waiting.discard(event.key)  # a joined statement was not asked for
     return tuple(phases.values())
 
 
-def _mark_skippable(phases: Iterable[Json], shorter: Sequence[RehearsedCall]) -> tuple[Json, ...]:
+def _mark_skippable(phases: Iterable[PlanPhase], shorter: Sequence[RehearsedCall]) -> tuple[PlanPhase, ...]:
     """Return the phases; those that the shorter path does not have are skippable."""
     seats = {call.key.rpartition("/")[2] for call in shorter}
     held = {strip_seat_names(call.key.rpartition("/")[0], seats) for call in shorter}
-    return tuple(phase if phase["name"] in held else phase | {"skippable": True} for phase in phases)
+    return tuple(phase if phase["name"] in held else {**phase, "skippable": True} for phase in phases)
 
 
-def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:
+def find_phase_timeouts(calls: Sequence[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:
     """Return the longest timeout of each phase that has its own. `timeout` adapts one to the member."""
-    found: dict[str, float] = {}
-    asked = list(calls)
-    seats = {call.ask.key.rpartition("/")[2] for call in asked}
-    for call in asked:
+    seconds: dict[str, float] = {}
+    seats = {call.ask.key.rpartition("/")[2] for call in calls}
+    for call in calls:
         if call.timeout is not None:
             phase = strip_seat_names(call.ask.key.rpartition("/")[0], seats)
-            found[phase] = max(found.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
-    return found
+            seconds[phase] = max(seconds.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
+    return seconds
 
 
 def find_warm_starts(
-    phases: Iterable[Json], calls: Iterable[RehearsedCall], cache_points: Mapping[str, object]
-) -> tuple[Json, ...]:
+    phases: Iterable[PlanPhase], calls: Iterable[RehearsedCall], cache_points: Mapping[str, object]
+) -> tuple[PlanWarmStart, ...]:
     """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
     long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and call.key in cache_points]
     seats = {call.key.rpartition("/")[2] for call in long}

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from council.errors import ConfigError
+from council.planning.model_lines import format_model_changes, list_lines
+from council.planning.plan_object import PlanLine
 from council.settings import SEAT_FLAG, SeatSetting, Settings, member_lookup
 from council.settings.catalogue import catalogue, split_member
 from council.settings.member_lookup import (
     DEFAULT_SEATS,
     LOCAL_CANDIDATE,
     Candidate,
-    Retirement,
     available_members,
     fast_members,
     find_default_member,
@@ -23,7 +24,7 @@ from council.settings.member_lookup import (
     tier_member,
     vendor_of,
 )
-from council.types import Json, Roster, Seat
+from council.types import Roster, Seat
 
 __all__ = [
     "LOCAL_CANDIDATE",
@@ -45,7 +46,6 @@ ADD_MODELS_ADVICE = (
     'or set a larger model in council.toml: [models] default = "local:/path/model.gguf"'
 )
 SHARED_VENDOR = "{seats} use the same vendor ({vendor}), so their agreement means less."
-VENDOR_PREFIXES = ("anthropic:", "openai:", "google:", "openrouter:")  # providers whose models change
 NO_FALLBACK_PROVIDERS = ("local", "scripted", "human")  # no automatic fallback to another vendor's model
 UNSET_SEAT = SeatSetting()
 NO_MEMBERS: Mapping[str, SeatSetting] = MappingProxyType({})
@@ -69,7 +69,7 @@ class Seating:
     shared_vendors: tuple[str, ...] = ()  # those of the notices that another assignment of members may change
     hints: tuple[str, ...] = ()  # for the user who starts the run, once a day
     remarks: tuple[str, ...] = ()  # for a user who wants to know more
-    lines: tuple[Json, ...] = ()  # lines of the members, such as opus
+    lines: tuple[PlanLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,10 @@ def seat_council(
     head = table.assign_chair(chair, shared_member, spread, seated, apart=chair_apart)
     places = tuple(table.build_assignment(request, seated[request.name], seated.values()) for request in requests)
     alone = table.local_only_notices((*places, head))
-    lines, changes = table.describe_models((*places, head))
+    everyone = (*places, head)
+    asked = [place.member for place in everyone]
+    lines = list_lines({*asked, *(member for place in everyone for member in place.fallbacks)}, settings, env)
+    changes = format_model_changes(lines, asked, settings, env)
     shared = shared_vendor_notices((place.name, place.vendor) for place in places) if spread else ()
     return Seating(
         places,
@@ -327,39 +330,11 @@ class _Assigner:
             if (why := member_lookup.unavailable_reason(member, self.settings, self.env))
         ]
 
-    def describe_models(self, places: Iterable[SeatAssignment]) -> tuple[tuple[Json, ...], list[str]]:
-        """Return the lines of the members and fallbacks, and a text for each new or retired model that is asked first."""
-        places = list(places)
-        asked = dict.fromkeys(place.member for place in places)
-        members = [*asked, *(member for place in places for member in place.fallbacks)]
-        if not any(member.startswith(VENDOR_PREFIXES) for member in members):
-            return (), []
-        lines = member_lookup.describe_lines(set(members), self.settings, self.env)
-        changes = [_format_change(row) for row in lines if "replaces" in row and row["model"] in asked]
-        retired = {one: member_lookup.find_retirement(one, self.settings, self.env) for one in asked}
-        return tuple(lines), changes + [_format_retirement(name, why) for name, why in retired.items() if why]
-
     def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:
         alone = list(self.candidates) == [LOCAL_CANDIDATE] and any(
             place.member == LOCAL_CANDIDATE.member for place in places
         )
         return [LOCAL_ONLY_NOTICE] if alone else []
-
-
-def _format_change(row: Json) -> str:
-    vendor = split_member(row["replaces"])[0]
-    if row["change"] == "unlisted":
-        return f"{row['line']}: {vendor} does not list {row['replaces']}, so {row['model']} is used."
-    return f"{row['line']}: {row['model']} is used, which is newer than {row['replaces']}."
-
-
-def _format_retirement(member: str, retirement: Retirement) -> str:
-    """Return one line about a model that was retired, will be, or is not listed by its vendor."""
-    if not retirement.date:
-        what = f"{member} is not listed by {split_member(member)[0]}"
-    else:
-        what = f"{member} {'was' if retirement.is_over else 'will be'} retired on {retirement.date}"
-    return f"{what}: use {retirement.successor}." if retirement.successor else f"{what}."
 
 
 def _merge_settings(own: SeatSetting | None, inherited: SeatSetting | None) -> SeatSetting:

@@ -11,6 +11,7 @@ from council.engine.ledger import count_calls, ends_with_rejections
 from council.errors import StoreError
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
+from council.planning.setup import RunSetup
 from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
 from council.types import Json, Usage
 from council.version import RULES, __version__
@@ -20,11 +21,12 @@ RULES_CHANGED = "the rules have changed since, so its report and verdict are not
 
 def is_ours(record: Record) -> bool:
     """Return whether this version of council made the run, with the present rules."""
-    return bool(record.setup.get("version") == __version__ and record.setup.get("rules") == RULES)
+    setup = RunSetup.load(record.setup)
+    return setup.version == __version__ and setup.rules == RULES
 
 
 def describe_version(record: Record) -> str:
-    return f"council {record.setup.get('version') or 'of an unknown version'}"
+    return f"council {RunSetup.load(record.setup).version or 'of an unknown version'}"
 
 
 def require_first_event(record: Record) -> None:
@@ -62,12 +64,13 @@ def _check_sequence(record: Record) -> Iterator[str]:
 def _check_results(record: Record) -> Iterator[str]:
     """Check that each result has a step, an answered attempt and exactly one event."""
     keys = [entry.event.key for entry in record.entries if isinstance(entry.event, (ev.Stated, ev.LookedUp))]
+    is_fork = RunSetup.load(record.setup).fork is not None
     for key in record.results:
         if key not in record.steps:
             yield f'the result "{key}" has no step'
         if keys.count(key) != 1:
             yield f'the result "{key}" has {keys.count(key)} events, not 1'
-        free = key.endswith(("/look", "/search", "/join")) or (key not in record.attempts and record.setup.get("fork"))
+        free = key.endswith(("/look", "/search", "/join")) or (key not in record.attempts and is_fork)
         answers = [
             one.result for one in record.attempts.get(key, []) if one.result is not None and "text" in one.result
         ]

@@ -19,7 +19,7 @@ from typing import Any
 
 from council import events as ev
 from council import protocols
-from council.calling.budget import SpendingPlan, local_date
+from council.calling.budget import local_date
 from council.engine.minutes import Minutes
 from council.errors import (
     BudgetSpent,
@@ -36,6 +36,8 @@ from council.members.base import Member
 from council.members.human import HUMAN
 from council.money import nanos_to_usd, usd_to_nanos
 from council.planning.plan import Material, Plan, read_request
+from council.planning.plan_object import CostEstimate
+from council.planning.setup import BatchLabel, RunSetup
 from council.render.report import build_report
 from council.runs.batch_execution import (
     ConvenerPool,
@@ -109,7 +111,7 @@ class StoredRun:
     run: str
     usd: float = 0.0  # with what is in doubt
     in_doubt: float = 0.0
-    cost: Json | None = None
+    cost: CostEstimate | None = None
     has_limit: bool = False  # a cost limit is stored with it
     need: int = 0  # billionths of a dollar that its requests may cost at most; 0 if unknown
 
@@ -256,19 +258,19 @@ class QuestionBatch:
             record = await self._records.store.load(run)
         except UnknownRun:
             return False
-        label = record.setup.get("batch") or {}
+        setup = RunSetup.load(record.setup)
+        label = setup.batch
         is_listed = run == self._retried.get(row.id)
-        if label.get("row") != row.id or not (is_listed or label.get("batch") == self.output.batch):
+        if label is None or label["row"] != row.id or not (is_listed or label["batch"] == self.output.batch):
             return False
         usd = nanos_to_usd(sum(spent.amount for spent in record.spending.values()))
         convened = record.entries[0].event if record.entries else None
         plan = convened.plan if isinstance(convened, ev.Convened) else {}
         self.progress.usd_before += usd
         if self.table.get_state(row.id) != LEFT_OUT:
-            has_limit = record.setup.get("max_cost") is not None
+            has_limit = setup.flags.get("max_cost") is not None
             in_doubt = nanos_to_usd(sum(spent.amount for spent in record.spending.values() if spent.is_in_doubt))
-            need = SpendingPlan.from_json(kept).total if (kept := record.setup.get("spending")) else 0
-            self._stored[row.id] = StoredRun(run, usd, in_doubt, plan.get("cost"), has_limit, need)
+            self._stored[row.id] = StoredRun(run, usd, in_doubt, plan.get("cost"), has_limit, setup.spending.total)
             self.table.mark_started(row.id)
         return True
 
@@ -416,7 +418,7 @@ class QuestionBatch:
             convener.check_plan(plan)
             own_cap = flags.get("max_cost", self._records.caps.run)
         run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
-        label = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
+        label: BatchLabel = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
         if self.settings.seed:
             label["seed"] = hashlib.sha256(
                 f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
@@ -526,7 +528,7 @@ def _to_nanos(usd: float) -> int:
     return usd_to_nanos(Decimal(str(usd)), up=True)
 
 
-def _guess_limit(cost: Json | None, default: int) -> int:
+def _guess_limit(cost: CostEstimate | None, default: int) -> int:
     """Return a limit for a row of an earlier version that is rarely too low: requests reserve their worst case."""
     return round_up(_to_nanos(max(cost["expected"] * 1.5, cost["worst"] / 4))) if cost else default
 

@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
+from council.planning.plan_object import CostEstimate
 from council.runs.outcome import (
     EXIT_BUDGET,
     EXIT_COMPLETE,
@@ -445,12 +446,16 @@ class Estimate:
         return sorted({name for group in self.groups for name in group.plan.unpriced})
 
     @property
-    def cost(self) -> Json | None:
+    def cost(self) -> CostEstimate | None:
         """Return low, expected and worst of all pending rows; None if a price is unknown."""
-        if any(group.plan.cost is None for group in self.groups):
+        costs = [(group.plan.cost, group.rows) for group in self.groups if group.plan.cost is not None]
+        if len(costs) < len(self.groups):
             return None
-        costs = [(group.plan.cost or {}, group.rows) for group in self.groups]
-        return {name: round(sum(cost[name] * rows for cost, rows in costs), 9) for name in ("low", "expected", "worst")}
+        return {
+            "low": round(sum(cost["low"] * rows for cost, rows in costs), 9),
+            "expected": round(sum(cost["expected"] * rows for cost, rows in costs), 9),
+            "worst": round(sum(cost["worst"] * rows for cost, rows in costs), 9),
+        }
 
     def as_json(self) -> Json:
         groups = [

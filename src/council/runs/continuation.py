@@ -10,10 +10,12 @@ from itertools import takewhile
 from council.engine.minutes import Minutes
 from council.errors import UnknownRun, UsageError, wording
 from council.planning.intent import ChosenBy, Intent, prefer_protocol
+from council.planning.plan_object import Conversation
+from council.planning.setup import RunSetup
 from council.render.report import answer_text
 from council.store.interface import Record, Store
 from council.text_cleanup import single_line
-from council.types import Json, Skipped
+from council.types import Skipped
 
 LAST_ANSWER_CHARS = 100_000  # a longer last answer is cut here
 FULL_CHARS = 24_000  # of all earlier turns that are sent in full
@@ -50,7 +52,7 @@ class ConversationContext:
     def skipped(self) -> tuple[Skipped, ...]:
         return tuple(Skipped(_file_name(run), LEFT_OUT) for run in self.left_out)
 
-    def as_json(self) -> Json:
+    def as_json(self) -> Conversation:
         """Return the object `conversation` of the plan."""
         return {"full": list(self.full), "short": list(self.short), "left_out": list(self.left_out), "rule": RULE}
 
@@ -161,15 +163,15 @@ def _read_turn(minutes: Minutes) -> Turn:
 
 def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
     """Use the protocol and the options of the earlier run, unless words or flags chose another. Flags given now count."""
-    setup = record.setup
-    if intent.chosen_by != ChosenBy.DEFAULT or setup["protocol"] not in known:
+    setup = RunSetup.load(record.setup)
+    if intent.chosen_by != ChosenBy.DEFAULT or setup.protocol not in known:
         return intent
-    preferred = prefer_protocol(intent, setup["protocol"], f"the protocol of {record.run}")
+    preferred = prefer_protocol(intent, setup.protocol, f"the protocol of {record.run}")
     if preferred.chosen_by is ChosenBy.FLAG:
         return preferred
     return replace(
         preferred,
-        task=setup["question"]["task"],
-        options=dict(setup.get("given") or {}) | intent.options,
+        task=setup.question.task,
+        options=setup.given | intent.options,
         why=f"same as {record.run}, which it continues",
     )

@@ -23,7 +23,7 @@ from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, LeaseLost, StoreError, UsageError
 from council.members.wires.http import close_connections, keep_connections
-from council.planning.plan import roster_from
+from council.planning.setup import RunSetup
 from council.runs.outcome import Ending
 from council.runs.queues import ANY_WORKER, explain_folder_need, host_queue
 from council.runs.service import Convener
@@ -62,22 +62,23 @@ class WorkerConvener(Convener):
     _uses_folder = False
 
     def _restore_run_context(self, record: Record) -> None:
-        setup = record.setup | {"trusted": None, "config": None}
+        stored = RunSetup.load(record.setup)
+        setup = replace(stored, config=None, flags={**stored.flags, "trusted": None})
         why = explain_folder_need(setup)
-        self._uses_folder = bool(why) and setup.get("queue") == host_queue() and host_queue() in self.queues
+        self._uses_folder = bool(why) and setup.queue == host_queue() and host_queue() in self.queues
         if self._uses_folder:
-            super()._restore_run_context(replace(record, setup=setup))
+            super()._restore_run_context(replace(record, setup=setup.as_json()))
         elif why:
-            raise OtherWorkerNeeded(f'{why}, on the host of the queue "{setup.get("queue")}"')
+            raise OtherWorkerNeeded(f'{why}, on the host of the queue "{setup.queue}"')
         else:
-            self._restore_flags(setup | {"report_dir": None})
+            self._restore_flags(replace(setup, flags={**setup.flags, "report_dir": None}))
             self._load_folder(self.folder)
         self._require_trust()
         if missing := self._find_missing(record):
             raise OtherWorkerNeeded(f"it needs {', '.join(missing)}")
 
     def _find_missing(self, record: Record) -> list[str]:
-        roster = roster_from(record.setup)
+        roster = RunSetup.load(record.setup).roster
         kinds = {split_member(seat.member)[0] for seat in roster.all_seats}
         known = (*self.settings.providers, *SPECIAL_MEMBERS)
         return [
@@ -265,7 +266,7 @@ class DatabaseWorker(WorkerLoop):
         """Wake a worker for a run that this one cannot execute: later each time, and at most so many seconds later if others are alive."""
         tries = self._tries.get(run, 0)
         with suppress(CouncilError):
-            queue = (await self.store.load(run)).setup.get("queue") or ANY_WORKER
+            queue = RunSetup.load((await self.store.load(run)).setup).queue or ANY_WORKER
             workers = await self.tables.list_workers()
             has_others = any(queue in one.queues and one.name != self.name for one in workers)
             delay = min(longest if has_others else MAX_RETRY_S, FIRST_RETRY_S * 2**tries)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from council import events as ev
 from council import protocols
+from council.calling.budget import SpendingPlan
 from council.engine.ledger import ForkSource
 from council.errors import UsageError, option
+from council.planning.attachments import format_unseen, list_attachments, require_sight
 from council.planning.exclusion import require_allowed
-from council.planning.plan import (
-    format_unseen,
-    list_attachments,
-    list_prices,
-    packet_from,
-    require_sight,
-    roster_from,
-    seat_json,
-)
+from council.planning.plan import list_prices
+from council.planning.plan_object import make_plan_seat
 from council.planning.seating import shared_vendor_notices
+from council.planning.setup import ForkOrigin, RunSetup
 from council.runs.run_context import RunContext
 from council.settings.member_lookup import require_available, vendor_of
 from council.settings.schema import quote_value
@@ -34,7 +30,7 @@ SHARED_VENDOR_0_1 = (
 
 def plan_fork(
     parent: Record, phase: str | None, seats: Mapping[str, str], run_context: RunContext
-) -> tuple[Json, Json]:
+) -> tuple[RunSetup, Json]:
     """Return the setup and the plan of a fork from a phase on; the default is the first phase."""
     phases = list_phases(parent)
     if not phases:
@@ -45,31 +41,39 @@ def plan_fork(
     parent_plan = _find_plan(parent)
     for member in seats.values():
         require_allowed(member, parent_plan.get("exclude_family") or (), run_context.settings, run_context.env)
-    roster = _assign_members(roster_from(parent.setup), seats, run_context)
-    fork = {"run": parent.run, "from": start}
-    others = _phases_by_other_members(parent, roster, phases[: phases.index(start)])
+    parent_setup = RunSetup.load(parent.setup)
+    roster = _assign_members(parent_setup.roster, seats, run_context)
+    earlier = phases[: phases.index(start)]
     unasked = _warn_unasked_seats(parent, roster, phases[phases.index(start) :])
+    fork: ForkOrigin = {
+        "run": parent.run,
+        "from": start,
+        "others": _phases_by_other_members(parent_setup, roster, earlier),
+        "warnings": unasked,
+        "earlier": earlier,
+    }
     spread = protocols.get_protocol(parent_plan["protocol"]).spread
     shared = shared_vendor_notices([(seat.name, seat.vendor) for seat in roster.seats]) if spread else []
     plan = _replace_notices(parent_plan, _list_member_notices(parent), shared)
-    attached = list_attachments(packet_from(parent.setup).attachments, roster, run_context.members)
+    attached = list_attachments(parent_setup.packet.attachments, roster, run_context.members)
     require_sight(attached, roster)
     trusted = {"trusted": run_context.settings.trusted.destinations} if run_context.settings.trusted else {}
-    setup = parent.setup | {
-        "roster": asdict(roster),
-        "fork": fork | {"others": others, "warnings": unasked, "earlier": phases[: phases.index(start)]},
-        "shared_vendors": shared,
-        "spending": _keep_later_phases(parent.setup.get("spending"), phases[: phases.index(start)]),
-        **({"cache_points": {}} if seats else {}),  # they hold for the members that the parent's plan rehearsed
-    }
+    setup = replace(
+        parent_setup,
+        roster=roster,
+        fork=fork,
+        shared_vendors=tuple(shared),
+        spending=_keep_later_phases(parent_setup.spending, earlier),
+        cache_points={} if seats else parent_setup.cache_points,  # of the members that the parent's plan rehearsed
+    )
     prices = list_prices(roster, run_context.price)
     return setup, {key: value for key, value in plan.items() if key not in ("trusted", "prices")} | trusted | {
         "warnings": [*plan["warnings"], *format_unseen(attached), *unasked],
         **({"attachments": list(attached)} if attached else {}),
         "why": f"a fork of {parent.run} from {start} on",
-        "fork": fork,
-        "seats": [seat_json(seat, run_context.settings.member_timeout) for seat in roster.seats],
-        "chair": seat_json(roster.chair, run_context.settings.member_timeout) if roster.chair else None,
+        "fork": {"run": parent.run, "from": start},
+        "seats": [make_plan_seat(seat, run_context.settings.member_timeout) for seat in roster.seats],
+        "chair": make_plan_seat(roster.chair, run_context.settings.member_timeout) if roster.chair else None,
         "calls": {"min": 0, "max": _find_plan(parent).get("calls", {}).get("max", 0)},
         "cap": run_context.caps.run,
         "unpriced": [name for name in roster.member_names if run_context.price(name) is None],
@@ -77,23 +81,22 @@ def plan_fork(
     }
 
 
-def _keep_later_phases(spending: Json | None, earlier: Collection[str]) -> Json | None:
+def _keep_later_phases(spending: SpendingPlan, earlier: Collection[str]) -> SpendingPlan:
     """Return what the phases of a fork may cost at most: those that reuse answers cost nothing."""
-    if not spending:
-        return spending
-    return spending | {"phases": [row for row in spending["phases"] if row[0] not in earlier]}
+    return replace(spending, phases=tuple((name, usd) for name, usd in spending.phases if name not in earlier))
 
 
-def _phases_by_other_members(parent: Record, now: Roster, before: list[str]) -> dict[str, list[str]]:
+def _phases_by_other_members(parent: RunSetup, now: Roster, before: list[str]) -> dict[str, list[str]]:
     """Return, by seat, the earlier phases in which another member had the seat, including those of the parent's own fork."""
-    members = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
-    earlier = (parent.setup.get("fork") or {}).get("others", {})
+    members = {seat.name: seat.member for seat in _all_seats(parent.roster)}
     return {
         seat.name: phases
         for seat in _all_seats(now)
         if (
             phases := [
-                phase for phase in before if members[seat.name] != seat.member or phase in earlier.get(seat.name, ())
+                phase
+                for phase in before
+                if members[seat.name] != seat.member or phase in parent.changed_seats.get(seat.name, ())
             ]
         )
     }
@@ -103,7 +106,7 @@ def _warn_unasked_seats(parent: Record, now: Roster, after: list[str]) -> list[s
     """Warn about changed seats that the complete parent run never asked from the fork on."""
     events = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
     asked = {event.seat for event in events if event.phase.partition("/")[0] in after}
-    members = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
+    members = {seat.name: seat.member for seat in _all_seats(RunSetup.load(parent.setup).roster)}
     idle = [one for one in _all_seats(now) if members[one.name] != one.member and one.name not in asked]
     return [
         f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be: fork from an earlier phase."
@@ -118,13 +121,13 @@ def _all_seats(roster: Roster) -> list[Seat]:
 
 def _list_member_notices(parent: Record) -> list[str]:
     """Return the lines of the parent's plan that depend on its members."""
-    setup = parent.setup
-    before = [(seat.name, seat.vendor) for seat in roster_from(setup).seats]
-    shared = setup.get(
-        "shared_vendors", shared_vendor_notices(before, SHARED_VENDOR_0_1, most_names=99)
-    )  # 0.1 did not store them
+    setup = RunSetup.load(parent.setup)
+    shared: Collection[str] | None = setup.shared_vendors
+    if shared is None:  # 0.1 did not store them
+        before = [(seat.name, seat.vendor) for seat in setup.roster.seats]
+        shared = shared_vendor_notices(before, SHARED_VENDOR_0_1, most_names=99)
     unseen = format_unseen(_find_plan(parent).get("attachments", []))
-    return [*shared, *unseen, *(setup.get("fork") or {}).get("warnings", [])]
+    return [*shared, *unseen, *(setup.fork.get("warnings", []) if setup.fork else [])]
 
 
 def _replace_notices(plan: Json, stale: Collection[str], fresh: list[str]) -> Json:
@@ -133,9 +136,12 @@ def _replace_notices(plan: Json, stale: Collection[str], fresh: list[str]) -> Js
     return plan | {part: [*fresh, *lines] for part, lines in kept.items()}
 
 
-def make_inheritance(parent: Record, phase: str) -> ForkSource:
+def make_inheritance(parent: Record, fork: ForkOrigin) -> ForkSource:
+    """Return the answers that a fork may reuse."""
     phases = list_phases(parent)
-    return ForkSource(parent, frozenset(phases[: phases.index(phase)] if phase in phases else ()))
+    start = fork["from"]
+    earlier = frozenset(phases[: phases.index(start)] if start in phases else ())
+    return ForkSource(parent, earlier)
 
 
 def list_phases(record: Record) -> list[str]:

@@ -17,7 +17,9 @@ from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wo
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
 from council.planning.intent import Intent
-from council.planning.plan import Plan, packet_from, question_from, roster_from
+from council.planning.plan import Plan
+from council.planning.plan_object import make_packet_receipt
+from council.planning.setup import RunSetup
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
@@ -111,10 +113,10 @@ def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Jso
 
 def describe_packet(record: Record) -> Json:
     """Return the receipt of the material sent, and the dossier of the first seat. Secrets are masked."""
-    packet, question = packet_from(record.setup), question_from(record.setup)
-    schema = find_protocol(record.setup["protocol"]).load_output_schema(question.task)
-    shown = build_dossier(packet, question, roster_from(record.setup).seats[0], schema)
-    masked: Json = redact_value({"receipt": packet.as_json(), "dossier": shown})
+    setup = RunSetup.load(record.setup)
+    schema = find_protocol(setup.protocol).load_output_schema(setup.question.task)
+    dossier = build_dossier(setup.packet, setup.question, setup.roster.seats[0], schema)
+    masked: Json = redact_value({"receipt": make_packet_receipt(setup.packet), "dossier": dossier})
     return masked
 
 
@@ -343,7 +345,8 @@ class RunRecords:
 
     async def is_verbose(self, run: str) -> bool:
         """Return whether the run was started with verbose output."""
-        return bool((await self.store.load(await self.resolve_run(run))).setup.get("verbose"))
+        record = await self.store.load(await self.resolve_run(run))
+        return RunSetup.load(record.setup).verbose
 
     async def export(self, run: str, write: Callable[[str], object]) -> None:
         """Write everything stored about a run as one JSON object, piece by piece; request bodies are base64."""

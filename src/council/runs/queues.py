@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 from council.errors import UsageError
-from council.planning.plan import roster_from
+from council.planning.setup import RunSetup
 from council.settings.catalogue import LOCAL_MEMBER, split_member
 from council.store.interface import Store, WorkerRow, WorkerStore
-from council.types import Json
 
 ANY_WORKER = "default"
 HOST_PREFIX = "host:"
@@ -21,16 +21,15 @@ def host_queue() -> str:
     return f"{HOST_PREFIX}{socket.gethostname()}"
 
 
-def explain_folder_need(setup: Json) -> str:
+def explain_folder_need(setup: RunSetup) -> str:
     """Return why a run needs the folder or the programs of the machine that has started it, or "" if it does not."""
-    options = setup.get("options") or {}
-    if setup.get("look"):
+    if setup.look:
         return "its seats read its folder"
-    if options.get("explorers"):
+    if setup.options.get("explorers"):
         return "explorers read its folder"
-    if str(options.get("search") or "").partition(":")[0] == "files":
+    if str(setup.options.get("search") or "").partition(":")[0] == "files":
         return "its search reads a folder"
-    return next((why for name in roster_from(setup).member_names if (why := _explain_member(name))), "")
+    return next((why for name in setup.roster.member_names if (why := _explain_member(name))), "")
 
 
 def _explain_member(member: str) -> str:
@@ -41,8 +40,8 @@ def _explain_member(member: str) -> str:
     return f'"{member}" reads a file of this machine' if is_file else ""
 
 
-async def choose_queue(store: Store, setup: Json, priority: int | None) -> Json:
-    """Return the queue and the priority to store with a run. Raise UsageError if no worker could execute it."""
+async def choose_queue(store: Store, setup: RunSetup, priority: int | None) -> RunSetup:
+    """Return the setup of a run with its queue and priority. Raise UsageError if no worker could execute it."""
     if not store.is_shared:
         raise UsageError(
             f"the priority {priority} needs a shared store, because the local worker starts all runs: set COUNCIL_DATABASE"
@@ -54,7 +53,7 @@ async def choose_queue(store: Store, setup: Json, priority: int | None) -> Json:
             f'the run cannot be queued, because {why} and no worker of the queue "{queue}" is alive: '
             "start `council worker` on this machine, or run it without --detach"
         )
-    return {"queue": queue, "priority": priority or 0}
+    return replace(setup, queue=queue, priority=priority or 0)
 
 
 def has_worker(workers: Iterable[WorkerRow], queue: str) -> bool:
@@ -63,7 +62,7 @@ def has_worker(workers: Iterable[WorkerRow], queue: str) -> bool:
 
 async def warn_without_worker(store: Store, run: str) -> str:
     """Return a warning if no worker is alive that could execute the run."""
-    queue = (await store.load(run)).setup.get("queue") or ANY_WORKER
+    queue = RunSetup.load((await store.load(run)).setup).queue or ANY_WORKER
     if has_worker(await cast(WorkerStore, store).list_workers(), queue):
         return ""
     return f'no worker of the queue "{queue}" is alive, so run {run} waits: start `council worker`'

@@ -19,7 +19,7 @@ from council.engine.minutes import Minutes
 from council.errors import StoreError
 from council.events import Entry
 from council.packet.secret_filter import PromptRedactor, redact_value
-from council.planning.plan import question_from
+from council.planning.setup import RunSetup
 from council.protocols import Protocol, find_protocol
 from council.render.markdown import render_document_parts
 from council.render.report import encode_report
@@ -282,7 +282,7 @@ def draft_report_files(record: Record, minutes: Minutes, report: Json | None = N
     """Write all report files as drafts beside their paths, which are returned. This takes all the space that they need."""
     if not minutes.report_path:
         return []
-    view = find_protocol(record.setup["protocol"]).load_report_view()
+    view = find_protocol(RunSetup.load(record.setup).protocol).load_report_view()
     by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
     texts: dict[str, Iterable[str]] = {
         path: [view.analysis(minutes, by_key[key])] for key, path in minutes.files.items()
@@ -319,7 +319,9 @@ def discard_drafts(record: Record, paths: Sequence[str], stored: Sequence[Path])
 def emit_votes(ledger: Ledger, minutes: Minutes, folder: Path) -> None:
     """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
     record = ledger.record
-    question, view = question_from(record.setup), find_protocol(record.setup["protocol"]).load_report_view()
+    setup = RunSetup.load(record.setup)
+    question = setup.question
+    view = find_protocol(setup.protocol).load_report_view()
     for statement in minutes.statements:
         name, reply = view.analysis_name(minutes, statement), statement.reply or {}
         if not name or f"{statement.phase}/{statement.seat}" in minutes.files:
@@ -340,9 +342,10 @@ def find_report_folder(record: Record, report_dir: str, earlier: str) -> Path:
 
 def choose_report_path(record: Record, folder: Path) -> str:
     """Return a new report path. It is relative inside the run's folder."""
-    question = question_from(record.setup)
-    protocol = find_protocol(record.setup["protocol"])
-    kind = protocol.load_report_view().file_kind(question.task, protocol.name, record.setup["options"])
+    setup = RunSetup.load(record.setup)
+    question = setup.question
+    protocol = find_protocol(setup.protocol)
+    kind = protocol.load_report_view().file_kind(question.task, protocol.name, setup.options)
     subject = question.target or question.text
     path = reserve_report_path(folder, kind, subject, record.created, record.run, may_have_one=not record.is_new)
     return _show_path(path, record.folder)

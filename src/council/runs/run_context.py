@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from council.calling.budget import NO_SPENDING_PLAN, Budget, Caps, SpendingPlan
+from council.calling.budget import Budget, Caps
 from council.calling.concurrency import ConcurrencyLimit, RateLimit, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
@@ -27,6 +27,7 @@ from council.members.wires.http import close_connections
 from council.money import Price
 from council.packet.lookups import look, make_document_reader
 from council.packet.secret_filter import redact_text
+from council.planning.setup import RunFlags, RunSetup
 from council.runs.people import StoredQuestions
 from council.search import make_provider, search_folder
 from council.search.provider import SearchError
@@ -43,19 +44,7 @@ from council.types import CarryOut, Json, Roster, Step
 from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
-PERSISTED_FLAGS = (
-    "timeout",
-    "max_cost",
-    "allow_unpriced",
-    "grace",
-    "hedge",
-    "no_warm",
-    "no_resend",
-    "profile",
-    "report_dir",
-    "user",
-    "user_cap",  # the name of the token that started the run, and its cap per day
-)
+PERSISTED_FLAGS = tuple(name for name in RunFlags.__annotations__ if name != "trusted")
 NO_OTEL = "OpenTelemetry variables are set, but no spans are sent: pip install 'model-council[otel]', or set OTEL_SDK_DISABLED=true"
 USER_OWNER = "token:"  # the owner of a run that was started with a token is this and its name
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
@@ -118,13 +107,12 @@ class RunContext:
         """What the user may want to install: the package that sends spans."""
         return [NO_OTEL] if sends_spans() and not has_otel() else []
 
-    @property
-    def made_by(self) -> Json:
-        """Return what a run says about its maker: the version, the rules, the owner and the project."""
+    def mark_maker(self, setup: RunSetup) -> RunSetup:
+        """Return the setup of a run with its maker: the version, the rules, the owner and the project."""
         owner, project = find_names(self.folder, self.settings.store.get("owner"))
         if user := self.flags.get("user"):
             owner = f"{USER_OWNER}{user}"
-        return {"version": __version__, "rules": RULES, "owner": owner, "project": project}
+        return replace(setup, version=__version__, rules=RULES, owner=owner, project=project)
 
     async def refresh_models(self) -> None:
         """Look up which models the vendors with keys list, if that is more than a day ago. Wait a short time only."""
@@ -188,7 +176,7 @@ class RunContext:
             record,
             lambda member: self.price(member.name),
             self.caps,
-            spending_plan(record.setup),
+            RunSetup.load(record.setup).spending,
             self.settings.may_bill_errors,
         )
 
@@ -214,7 +202,7 @@ class RunContext:
             no_phase_timeout=(HUMAN,),
             is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
-            prompt_cache=PromptCache.from_record(ledger.record),
+            prompt_cache=PromptCache.for_run(ledger.record.seed, RunSetup.load(ledger.record.setup).cache_points),
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )
 
@@ -236,10 +224,12 @@ class RunContext:
 
     # Look-ups and search
 
-    def make_effects(self, setup: Json, folder: Path) -> dict[str, Effect]:
-        meant = setup["options"].get("search")
-        searching = {"search": self._make_search_effect(meant, folder)} if isinstance(meant, str) else {}
-        return {"look": _make_lookup_effect(folder, redact=setup.get("look") != "refuse"), **searching}
+    def make_effects(self, setup: RunSetup, folder: Path) -> dict[str, Effect]:
+        effects: dict[str, Effect] = {"look": _make_lookup_effect(folder, redact=setup.look != "refuse")}
+        provider = setup.options.get("search")
+        if isinstance(provider, str):
+            effects["search"] = self._make_search_effect(provider, folder)
+        return effects
 
     def _make_search_effect(self, provider: str, folder: Path) -> Effect:
         async def run_search(wanted: Json) -> list[Json]:
@@ -276,12 +266,6 @@ def _make_lookup_effect(root: Path, *, redact: bool) -> Effect:
         return await asyncio.to_thread(look, root, wanted, redact=redact)
 
     return run_lookup
-
-
-def spending_plan(setup: Json) -> SpendingPlan:
-    """Return what the requests of a stored run may cost at most. Earlier versions did not store it."""
-    stored = setup.get("spending")
-    return SpendingPlan.from_json(stored) if stored else NO_SPENDING_PLAN
 
 
 def close_shared() -> None:

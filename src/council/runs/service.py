@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from council import events as ev
 from council import protocols
@@ -49,14 +49,13 @@ from council.planning.plan import (
     Plan,
     hint_one_model,
     make_plan,
-    packet_from,
     plan_within_cap,
-    question_from,
     read_request,
     rehearse_paths,
-    roster_from,
 )
+from council.planning.plan_object import Conversation
 from council.planning.rehearsal import looking_council, template_context
+from council.planning.setup import RunFlags, RunSetup
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
@@ -81,7 +80,7 @@ from council.runs.outcome import (
     wait_for_release,
 )
 from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
-from council.runs.run_context import PERSISTED_FLAGS, RunContext, spending_plan
+from council.runs.run_context import PERSISTED_FLAGS, RunContext
 from council.runs.spending import summarize_spending
 from council.search import can_search
 from council.settings import Settings
@@ -189,13 +188,14 @@ class Convener(RunRecords):
         refused = await self.run_context.make_budget(ledger.record, self.store).hold_run()
         return explain_refusal(refused, ledger.run, is_new=ledger.record.is_new) if refused else ""
 
-    def _restore_flags(self, setup: Json) -> None:
+    def _restore_flags(self, setup: RunSetup) -> None:
         """Restore the flags stored with a run; flags given now take precedence."""
+        stored = {**setup.flags, "effort": setup.effort}
         for flag in (*PERSISTED_FLAGS, "effort", "trusted"):
             if self._flags.get(flag) is None:
-                self._flags[flag] = setup.get(flag)
-        if self._config is None and setup.get("config"):
-            self._config = Path(setup["config"])
+                self._flags[flag] = stored.get(flag)
+        if self._config is None and setup.config:
+            self._config = Path(setup.config)
 
     def _restore_run_context(self, record: Record) -> None:
         """Switch to the folder and the flags of a stored run."""
@@ -203,7 +203,7 @@ class Convener(RunRecords):
             raise UsageError(
                 f'the folder "{record.folder}" of run {record.run} no longer exists: restore it to continue the run'
             )
-        self._restore_flags(record.setup)
+        self._restore_flags(RunSetup.load(record.setup))
         self._load_folder(Path(record.folder))
 
     # Before anything is spent
@@ -242,7 +242,7 @@ class Convener(RunRecords):
         intent = replace(intent, options=await self.add_weights(options) if "weights" in options else options)
         if protocol is None and after is None:
             intent, protocol = self._apply_default_protocol(intent, known)
-        conversation: Json = {}
+        conversation: Conversation | None = None
         settings = self.settings
         if after:
             record = await self.store.load(await self.resolve_run(after))
@@ -338,14 +338,13 @@ class Convener(RunRecords):
         if self.store.is_shared or self._flags.get("priority") is not None:
             from council.runs.queues import choose_queue
 
-            record.setup |= await choose_queue(self.store, record.setup, self._flags.get("priority"))
-        ledger = Ledger(
-            await self.open_store(record.setup["protocol"], record.setup["question"]["task"]),
-            record,
-            redact=redact_event,
-        )
+            setup = await choose_queue(self.store, RunSetup.load(record.setup), self._flags.get("priority"))
+            record.setup = setup.as_json()
+        setup = RunSetup.load(record.setup)
+        store = await self.open_store(setup.protocol, setup.question.task)
+        ledger = Ledger(store, record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
-        user_rows: list[Row] = [("user_run", (user,))] if (user := record.setup.get("user")) else []
+        user_rows: list[Row] = [("user_run", (user,))] if (user := setup.flags.get("user")) else []
         key_rows = [key.as_row()] if key else []
         await ledger.emit_durably(convened, ("queue", _format_run_row(record)), *user_rows, *key_rows)
         return record.run
@@ -356,8 +355,8 @@ class Convener(RunRecords):
         async with self.store.lock_run(run):
             record = await self.store.load(run)
             if record.status != RunStatus.COMPLETE:
-                said = {flag: value for flag, value in self._persisted_flags().items() if value is not None}
-                await self.store.write(run, [("detach", (json.dumps(record.setup | said, ensure_ascii=False),))])
+                given = {flag: value for flag, value in self._persisted_flags().items() if value is not None}
+                await self.store.write(run, [("detach", (json.dumps(record.setup | given, ensure_ascii=False),))])
         return run
 
     async def find_missing_keys(self, run: str) -> list[str]:
@@ -365,7 +364,7 @@ class Convener(RunRecords):
         record = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(record)
         self._require_trust()
-        return self.run_context.find_missing_keys(roster_from(record.setup))
+        return self.run_context.find_missing_keys(RunSetup.load(record.setup).roster)
 
     async def fork(
         self,
@@ -378,12 +377,10 @@ class Convener(RunRecords):
     ) -> Minutes:
         """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        store, roster = (
-            await self.open_store(record.setup["protocol"], record.setup["question"]["task"]),
-            roster_from(record.setup),
-        )
+        setup = RunSetup.load(record.setup)
+        store = await self.open_store(setup.protocol, setup.question.task)
         async with RUN_LIMIT.acquire():
-            await self._prepare_members(roster, on_event)
+            await self._prepare_members(setup.roster, on_event)
             return await self._begin(store, record, plan, on_event, stop)
 
     async def plan_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> Json:
@@ -402,55 +399,67 @@ class Convener(RunRecords):
         self._flags |= user  # a fork belongs to the user who makes it
         self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
-        setup |= self.run_context.made_by | self._persisted_flags()
-        self.run_context.require_prices(roster_from(setup))
+        setup = replace(self.run_context.mark_maker(setup), flags=self._persisted_flags())
+        self.run_context.require_prices(setup.roster)
         if cap := await self._find_cap():
-            setup["spending"] = (await self._fit_fork(setup, cap)).as_json()
+            setup = replace(setup, spending=await self._fit_fork(setup, cap))
         run = await self.store.new_run_id()
-        return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
+        record = Record(run, parent.name, parent.folder, time.time(), parent.seed, setup.as_json(), is_new=True)
+        return record, plan
 
-    async def _fit_fork(self, setup: Json, cap: Cap) -> SpendingPlan:
+    async def _fit_fork(self, setup: RunSetup, cap: Cap) -> SpendingPlan:
         """Return output limits with which the requests of a fork fit its cap. Its prompts are those of the parent's length."""
-        protocol, question, roster = protocols.get_protocol(setup["protocol"]), question_from(setup), roster_from(setup)
-        words = spending_plan(setup).limits.words
-        options = parse_options(protocol.name, question.task, setup["options"], protocol.load_options())
-        *_, calls = await rehearse_paths(
+        protocol, question, roster = protocols.get_protocol(setup.protocol), setup.question, setup.roster
+        words = setup.spending.limits.words
+        options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
+        rehearsal = await rehearse_paths(
             protocol,
             roster,
             question,
             dict(options),
-            packet_from(setup),
+            setup.packet,
             self.settings,
             self.members,
             words,
-            look=bool(setup.get("look")),
-            check=bool(setup.get("check")),
+            look=setup.look is not None,
+            check=setup.check,
         )
-        later = [call for call in calls if top_phase(call.key) not in setup["fork"]["earlier"]]
+        earlier = setup.fork["earlier"] if setup.fork else ()
+        later = [call for call in rehearsal.longest if top_phase(call.key) not in earlier]
         fit = fit_calls(CostModel(roster, estimate_tokens(question.text), self.price, self.members), later, words, cap)
         if isinstance(fit, Shortfall):
             fit.raise_error()
         return fit
 
     async def _make_record(self, plan: Plan) -> Record:
-        now, run = time.time(), plan.batch.get("run") or await self.store.new_run_id()
+        now, batch = time.time(), plan.batch
+        run = (batch and batch["run"]) or await self.store.new_run_id()
+        seed = (batch and batch.get("seed")) or secrets.token_hex(16)
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
-        kept = self.run_context.made_by | {"day": _utc_date(now), "config": config}
-        setup, seed = plan.setup() | kept | self._persisted_flags(), plan.batch.get("seed") or secrets.token_hex(16)
-        return Record(run, name, str(self.folder), now, seed, setup, is_new=True)
+        setup = self.run_context.mark_maker(plan.setup())
+        setup = replace(setup, day=_utc_date(now), config=config, flags=self._persisted_flags())
+        return Record(run, name, str(self.folder), now, seed, setup.as_json(), is_new=True)
 
-    def _persisted_flags(self) -> Json:
+    def _persisted_flags(self) -> RunFlags:
         """Return the flags that are stored with a run, and the hashes that only this run trusts, by --trust."""
         given = self.settings.trusted if self._flags.get("trust") else None
         hashes = [given.digest] if given else self._flags.get("trusted")
-        return {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS} | {"trusted": hashes}
+        given_flags = {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
+        return cast("RunFlags", {**given_flags, "trusted": hashes})
 
     async def _begin(
         self, store: Store, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
-            ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
+            ledger = Ledger(
+                store,
+                record,
+                on_event,
+                redact=redact_event,
+                source=await self._load_inheritance(record),
+                changed_seats=RunSetup.load(record.setup).changed_seats,
+            )
             if refusal := await self._hold_budget(ledger):
                 raise BudgetSpent(refusal)
             convened = ev.Convened(record.run, record.name, plan, record.folder)
@@ -483,9 +492,10 @@ class Convener(RunRecords):
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
             self._require_trust()
-            self.run_context.require_prices(roster_from(record.setup))
-            await self.open_store(record.setup["protocol"], record.setup["question"]["task"])
-            await self._prepare_members(roster_from(record.setup), on_event)
+            setup = RunSetup.load(record.setup)
+            self.run_context.require_prices(setup.roster)
+            await self.open_store(setup.protocol, setup.question.task)
+            await self._prepare_members(setup.roster, on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
                 self.store,
@@ -494,6 +504,7 @@ class Convener(RunRecords):
                 strict=is_ours(record),
                 redact=redact_event,
                 source=await self._load_inheritance(record),
+                changed_seats=RunSetup.load(record.setup).changed_seats,
             )
             refusal = await self._hold_budget(ledger)
             if len(record.entries) == 1:  # queued, never started
@@ -505,8 +516,8 @@ class Convener(RunRecords):
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
         """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
-        fork = record.setup.get("fork")
-        return make_inheritance(await self.store.load(fork["run"]), fork["from"]) if fork else None
+        fork = RunSetup.load(record.setup).fork
+        return make_inheritance(await self.store.load(fork["run"]), fork) if fork else None
 
     def _reopen_finished(self, record: Record) -> Minutes:
         """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
@@ -546,12 +557,9 @@ class Convener(RunRecords):
         council = self._make_council(ledger)
         if refusal:
             council.carry_out = partial(_skip_step, refusal)
-        protocol = protocols.get_protocol(ledger.record.setup["protocol"])
-        work = asyncio.ensure_future(
-            run_protocol(
-                council, protocol, ledger.record.setup["options"], check=bool(ledger.record.setup.get("check"))
-            )
-        )
+        setup = RunSetup.load(ledger.record.setup)
+        protocol = protocols.get_protocol(setup.protocol)
+        work = asyncio.ensure_future(run_protocol(council, protocol, setup.options, check=setup.check))
         recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
             ending = await wait_for_ending(work, stop, recalled)
@@ -573,21 +581,21 @@ class Convener(RunRecords):
                     return
 
     def _make_council(self, ledger: Ledger) -> Council:
-        setup = ledger.record.setup
-        question, roster = question_from(setup), roster_from(setup)
-        protocol = protocols.get_protocol(setup["protocol"])
-        words = spending_plan(setup).limits.words
+        setup = RunSetup.load(ledger.record.setup)
+        question, roster = setup.question, setup.roster
+        protocol = protocols.get_protocol(setup.protocol)
+        words = setup.spending.limits.words
         prompts = Prompts(ledger.record.seed, protocol.prompt_folders, protocol.name, word_share=words)
-        day = setup.get("day") or _utc_date(ledger.record.created)
-        return (looking_council() if setup.get("look") else Council)(
+        day = setup.day or _utc_date(ledger.record.created)
+        return (looking_council() if setup.look else Council)(
             roster,
             question,
             ledger=ledger,
             prompts=prompts,
             carry_out=self.run_context.make_caller(ledger, roster, self.store),
             grace=self._flags.get("grace"),
-            effort=setup.get("effort"),
-            context=template_context(question, roster, packet_from(setup), day),
+            effort=setup.effort,
+            context=template_context(question, roster, setup.packet, day),
             effects=self.run_context.make_effects(setup, Path(ledger.record.folder)),
             timeouts=self.settings.phase_timeouts(),
             keeps_conversations=protocol.keeps_conversations,
@@ -633,8 +641,9 @@ class Convener(RunRecords):
         record, earlier = ledger.record, last_report_path(ledger.record.entries)
         if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
             return ""
-        protocol, task = record.setup["protocol"], record.setup["question"]["task"]
-        folder = find_report_folder(record, self._report_dir(protocol, task, self.store), earlier)
+        setup = RunSetup.load(record.setup)
+        report_dir = self._report_dir(setup.protocol, setup.question.task, self.store)
+        folder = find_report_folder(record, report_dir, earlier)
         path = earlier or choose_report_path(record, folder)
         emit_votes(ledger, minutes, folder)
         return path
@@ -658,14 +667,14 @@ class Convener(RunRecords):
     async def _recompute_verdict(self, record: Record) -> list[str]:
         """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
         kept = Minutes.fold(record.entries).verdict
-        ledger = Ledger(NullStore(), replace(record, entries=list(record.entries)), strict=False)
+        setup = RunSetup.load(record.setup)
+        copy = replace(record, entries=list(record.entries))
+        ledger = Ledger(NullStore(), copy, strict=False, changed_seats=setup.changed_seats)
         try:
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
-            protocol = protocols.get_protocol(record.setup["protocol"])
-            ending = await run_protocol(
-                council, protocol, record.setup["options"], check=bool(record.setup.get("check"))
-            )
+            protocol = protocols.get_protocol(setup.protocol)
+            ending = await run_protocol(council, protocol, setup.options, check=setup.check)
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         computed = redact_value(ev.dump_deeply(ending.verdict))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,7 +22,6 @@ from council.settings.catalogue import (
 )
 from council.settings.config_files import find_command
 from council.settings.schema import SPECIAL_MEMBERS, quote_value
-from council.types import Json
 
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
@@ -433,32 +431,3 @@ def _find_successor(provider: str, name: str, settings: Settings, env: Mapping[s
         newest = _resolve_line(f"{provider}:{line.name}", settings, env)
         member = newest if split_member(newest)[1] != line.name else member
     return "" if model_id(member) == model_id(f"{provider}:{name}") else member
-
-
-def describe_lines(members: Collection[str], settings: Settings, env: Mapping[str, str]) -> list[Json]:
-    """Return the lines that these members are the newest models of, with the names that they stand for."""
-    rows: list[Json] = []
-    for line in catalogue().lines.values():
-        member = find_default_member(line.name, settings, env)
-        if member and member in members:
-            provider = settings.providers[split_member(member)[0]]
-            rows.append(
-                {"line": line.name, "model": member, "documented": line.documented or None}
-                | _describe_source(line.snapshot, member, provider, settings, env)
-            )
-    return rows
-
-
-def _describe_source(
-    snapshot: str, member: str, provider: Provider, settings: Settings, env: Mapping[str, str]
-) -> Json:
-    """Return where the name of a line comes from: `list` with its date, or `snapshot` with that of the catalogue."""
-    from council.settings.model_lists import find_listing
-
-    listing, usual = find_listing(provider, settings, env), f"{provider.name}:{snapshot}"
-    if listing is None:
-        return {"source": "snapshot", "date": catalogue().snapshot}
-    about: Json = {"source": "list", "date": time.strftime("%Y-%m-%d", time.gmtime(listing.fetched))}
-    if member == usual:
-        return about
-    return about | {"replaces": usual, "change": "unlisted" if listing.lacks(model_id(usual)) else "newer"}

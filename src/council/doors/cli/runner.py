@@ -60,6 +60,7 @@ from council.errors import CouncilError, PacketRefused, TrustRequired, UsageErro
 from council.events import Entry
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
+from council.planning.plan_object import make_packet_receipt
 from council.render import markdown, terminal
 from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart
@@ -187,7 +188,7 @@ class Runner:
             plan = await make_plan(convener, request)
             packet = plan.packet
             if self.json:
-                print_json(preview_packet(plan) | {"receipt": packet.as_json()})
+                print_json(preview_packet(plan) | {"receipt": make_packet_receipt(packet)})
                 return 0
             table = fit_table(format_packet_table(packet), sys.stdout)
             click.echo(neutralize_commands("\n".join(table)))

@@ -33,6 +33,7 @@ from council.doors.web.sse import EventStream
 from council.engine.minutes import Minutes
 from council.errors import RunConflict, RunOwned, UsageError
 from council.extensions import FORMATS
+from council.planning.setup import RunSetup
 from council.render.formats import render_parts_as
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_history
@@ -386,7 +387,7 @@ async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
 def _effective_cap(record: Record, app_state: AppState) -> float | None:
     """Return the lowest cap of the run, of its folder and of this server. Raise UsageError if its folder has a higher cap of a day."""
     here = BudgetCaps.from_settings(app_state.owner.settings(Path(record.folder)))
-    caps = (record.setup.get("max_cost"), app_state.caps.effective_cap(here, None))
+    caps = (RunSetup.load(record.setup).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
     return min((cap for cap in caps if cap is not None), default=None)
 
 

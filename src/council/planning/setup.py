@@ -1,0 +1,176 @@
+"""Setups: what is stored with a run, so that another process can resume it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
+
+from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
+from council.events import dump_fields
+from council.planning.prompt_cache import CachePoints
+from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped
+
+T = TypeVar("T")
+
+
+class BatchLabel(TypedDict):
+    """The row of a batch that a run belongs to."""
+
+    batch: str
+    row: str
+    hash: str  # of the row
+    run: str
+    seed: NotRequired[str]  # of the random order of the run
+
+
+# The run that this one is a fork of, and the phase it starts from.
+ForkOrigin = TypedDict(
+    "ForkOrigin",
+    {
+        "run": str,
+        "from": str,
+        "others": dict[str, list[str]],  # seat → earlier phases in which another member had it
+        "warnings": list[str],
+        "earlier": list[str],  # the phases whose answers it reuses
+    },
+    total=False,
+)
+
+
+class RunFlags(TypedDict, total=False):
+    """Flags that hold for a run whenever it is continued."""
+
+    timeout: float | None
+    max_cost: float | None
+    allow_unpriced: bool | None
+    grace: float | None
+    hedge: bool | None
+    no_warm: bool | None
+    no_resend: bool | None
+    profile: str | None
+    report_dir: str | None
+    user: str | None  # the name of the token that started the run
+    user_cap: float | None  # of this token per day
+    trusted: list[str] | None  # hashes of the project's settings that only this run trusts
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """Setup of a run. `load` gives a default to each field that an earlier version did not store."""
+
+    protocol: str
+    question: Question
+    roster: Roster
+    options: Json = field(default_factory=dict)  # of the protocol
+    packet: Packet = field(default_factory=Packet)  # as it was sent; a resumed run does not read files again
+    verbose: bool = False
+    effort: str | None = None
+    given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
+    shared_vendors: tuple[str, ...] | None = None  # notices that a fork with other members replaces; None: of 0.1
+    spending: SpendingPlan = NO_SPENDING_PLAN
+    batch: BatchLabel | None = None
+    look: Literal["redact", "refuse"] | None = None  # what look-ups do with secrets; None: there are no look-ups
+    check: bool = False
+    cache_points: CachePoints = field(default_factory=dict)
+    version: str = ""  # that made the run
+    rules: int | None = None  # number of the rules and prompts of that version
+    owner: str | None = None
+    project: str | None = None
+    day: str = ""  # on which it was made: YYYY-MM-DD
+    config: str | None = None  # the configuration file that was named
+    flags: RunFlags = field(default_factory=RunFlags)
+    fork: ForkOrigin | None = None
+    queue: str = ""  # of a shared store
+    priority: int = 0
+
+    @classmethod
+    def load(cls, stored: Mapping[str, Any]) -> RunSetup:
+        """Return a stored setup."""
+        names = ("verbose", "effort", "version", "rules", "owner", "project", "day", "config", "queue")
+        known: dict[str, Any] = {name: stored[name] for name in names if stored.get(name) is not None}
+        shared_vendors = stored.get("shared_vendors")
+        spending = stored.get("spending")
+        return cls(
+            **known,
+            protocol=stored.get("protocol") or "",
+            question=_load_fields(Question, stored.get("question") or {"text": ""}),
+            roster=_load_roster(stored.get("roster") or {}),
+            options=stored.get("options") or {},
+            packet=_load_packet(stored.get("packet") or {}),
+            given=stored.get("given") or {},
+            shared_vendors=None if shared_vendors is None else tuple(shared_vendors),
+            spending=SpendingPlan.from_json(spending) if spending else NO_SPENDING_PLAN,
+            batch=stored.get("batch") or None,
+            look=stored.get("look") or None,
+            check=bool(stored.get("check")),
+            cache_points=stored.get("cache_points") or {},
+            flags=RunFlags(**{name: stored[name] for name in RunFlags.__annotations__ if name in stored}),  # type: ignore[typeddict-item]
+            fork=stored.get("fork") or None,
+            priority=stored.get("priority") or 0,
+        )
+
+    @property
+    def changed_seats(self) -> Mapping[str, Sequence[str]]:
+        """Return the seats that a fork gave another member, with their phases before the fork."""
+        return self.fork.get("others", {}) if self.fork else {}
+
+    def as_json(self) -> Json:
+        """Return the form in which it is stored."""
+        chair = self.roster.chair
+        packet = dump_fields(self.packet)
+        for name in ("files", "skipped", "attachments"):
+            packet[name] = tuple(map(dump_fields, packet[name]))
+        stored: Json = {
+            "protocol": self.protocol,
+            "question": dump_fields(self.question),
+            "options": self.options,
+            "roster": {
+                "seats": tuple(map(dump_fields, self.roster.seats)),
+                "chair": dump_fields(chair) if chair else None,
+                "helpers": tuple(map(dump_fields, self.roster.helpers)),
+            },
+            "verbose": self.verbose,
+            "packet": packet,
+            "effort": self.effort,
+            "given": self.given,
+        }
+        if self.shared_vendors is not None:
+            stored["shared_vendors"] = list(self.shared_vendors)
+        if self.spending != NO_SPENDING_PLAN:
+            stored["spending"] = self.spending.as_json()
+        for name in (
+            *("batch", "look", "check", "cache_points", "fork"),
+            *("version", "rules", "owner", "project", "day", "config", "queue", "priority"),
+        ):
+            if value := getattr(self, name):
+                stored[name] = value
+        return stored | self.flags
+
+
+def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
+    """Return a dataclass from its stored fields, without those of other versions."""
+    names = [field.name for field in fields(cast("Any", kind))]
+    return kind(**{name: _make_tuple(stored[name]) for name in names if name in stored})
+
+
+def _make_tuple(value: Any) -> Any:
+    return tuple(map(_make_tuple, value)) if isinstance(value, list | tuple) else value
+
+
+def _load_roster(stored: Mapping[str, Any]) -> Roster:
+    chair = stored.get("chair")
+    return Roster(
+        tuple(_load_fields(Seat, seat) for seat in stored.get("seats") or ()),
+        _load_fields(Seat, chair) if chair else None,
+        tuple(_load_fields(Seat, seat) for seat in stored.get("helpers") or ()),
+    )
+
+
+def _load_packet(stored: Mapping[str, Any]) -> Packet:
+    parts = {
+        "files": tuple(_load_fields(PacketFile, row) for row in stored.get("files") or ()),
+        "skipped": tuple(_load_fields(Skipped, row) for row in stored.get("skipped") or ()),
+        "attachments": tuple(_load_fields(Attachment, row) for row in stored.get("attachments") or ()),
+    }
+    return _load_fields(Packet, {**stored, **parts})
