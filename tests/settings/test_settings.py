@@ -472,5 +472,5 @@ def test_reading_settings_imports_nothing_heavy() -> None:
 
 
 def test_every_provider_key_is_documented() -> None:
-    told = (ROOT / "docs" / "members.md").read_text(encoding="utf-8")
+    told = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert [key for key in PROVIDER_KEYS if f"`{key}`" not in told] == []
