@@ -90,6 +90,11 @@ EXITS = {
 }
 
 
+MIN_SHARED_FLAGS = (
+    10  # from here on a command names the flags that it shares with a question, instead of explaining them again
+)
+
+
 def cli_page() -> str:
     sections = [
         "# Command line",
@@ -141,11 +146,25 @@ def _command_sections(command: click.Command, path: str, level: int) -> list[str
     usage = " ".join([path, *arguments, *(["[FLAGS]"] if command.params else [])])
     sections = [f"{'#' * level} {path}", _sentence(command.help or ""), f"```text\n{usage}\n```"]
     if options := _params_of(command, click.Option):
-        sections.append(_flag_table(options))
+        sections += _flag_sections(options)
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
             sections += _command_sections(inner, f"{path} {name}", level + 1)
     return sections
+
+
+def _flag_sections(options: Sequence[click.Option]) -> list[str]:
+    """Return the table of a command's flags, and the names of those that mean the same as for a question, if they are many."""
+    questions = {option.name: (option.opts, option.help) for option in _params_of(ask_command(), click.Option)}
+    shared = [option for option in options if questions.get(option.name) == (option.opts, option.help)]
+    if len(shared) < MIN_SHARED_FLAGS:
+        return [_flag_table(options)]
+    own = [option for option in options if option not in shared]
+    names = ", ".join(f"`{option.opts[-1]}`" for option in shared)
+    return [
+        *([_flag_table(own)] if own else []),
+        f"Flags with the same meaning as for [a question](#asking-a-question): {names}.",
+    ]
 
 
 def _params_of(command: click.Command, kind: type[Any]) -> list[Any]:
