@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
+from functools import cache
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
 from council.planning.prompt_cache import CachePoints
+from council.store.interface import Record
 from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped
 
 T = TypeVar("T")
@@ -85,6 +87,14 @@ class RunSetup:
     priority: int = 0
 
     @classmethod
+    def of(cls, record: Record) -> RunSetup:
+        """Return the setup of a run. It is parsed once for each record."""
+        if record.loaded_setup is None or record.loaded_setup[0] is not record.setup:
+            record.loaded_setup = (record.setup, cls.load(record.setup))
+        setup: RunSetup = record.loaded_setup[1]
+        return setup
+
+    @classmethod
     def load(cls, stored: Mapping[str, Any]) -> RunSetup:
         """Return a stored setup."""
         names = ("verbose", "effort", "version", "rules", "owner", "project", "day", "config", "queue")
@@ -150,12 +160,21 @@ class RunSetup:
 
 def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
     """Return a dataclass from its stored fields, without those of other versions."""
-    names = [field.name for field in fields(cast("Any", kind))]
-    return kind(**{name: _make_tuple(stored[name]) for name in names if name in stored})
+    values: dict[str, Any] = {}
+    for name in _list_field_names(kind):
+        if name in stored:
+            value = stored[name]
+            values[name] = _make_tuple(value) if isinstance(value, list | tuple) else value
+    return kind(**values)
 
 
-def _make_tuple(value: Any) -> Any:
-    return tuple(map(_make_tuple, value)) if isinstance(value, list | tuple) else value
+@cache
+def _list_field_names(kind: type) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def _make_tuple(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_make_tuple(value) if isinstance(value, list | tuple) else value for value in values)
 
 
 def _load_roster(stored: Mapping[str, Any]) -> Roster:

@@ -21,12 +21,12 @@ RULES_CHANGED = "the rules have changed since, so its report and verdict are not
 
 def is_ours(record: Record) -> bool:
     """Return whether this version of council made the run, with the present rules."""
-    setup = RunSetup.load(record.setup)
+    setup = RunSetup.of(record)
     return setup.version == __version__ and setup.rules == RULES
 
 
 def describe_version(record: Record) -> str:
-    return f"council {RunSetup.load(record.setup).version or 'of an unknown version'}"
+    return f"council {RunSetup.of(record).version or 'of an unknown version'}"
 
 
 def require_first_event(record: Record) -> None:
@@ -64,7 +64,7 @@ def _check_sequence(record: Record) -> Iterator[str]:
 def _check_results(record: Record) -> Iterator[str]:
     """Check that each result has a step, an answered attempt and exactly one event."""
     keys = [entry.event.key for entry in record.entries if isinstance(entry.event, (ev.Stated, ev.LookedUp))]
-    is_fork = RunSetup.load(record.setup).fork is not None
+    is_fork = RunSetup.of(record).fork is not None
     for key in record.results:
         if key not in record.steps:
             yield f'the result "{key}" has no step'

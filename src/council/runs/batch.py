@@ -258,7 +258,7 @@ class QuestionBatch:
             record = await self._records.store.load(run)
         except UnknownRun:
             return False
-        setup = RunSetup.load(record.setup)
+        setup = RunSetup.of(record)
         label = setup.batch
         is_listed = run == self._retried.get(row.id)
         if label is None or label["row"] != row.id or not (is_listed or label["batch"] == self.output.batch):

@@ -163,7 +163,7 @@ def _read_turn(minutes: Minutes) -> Turn:
 
 def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
     """Use the protocol and the options of the earlier run, unless words or flags chose another. Flags given now count."""
-    setup = RunSetup.load(record.setup)
+    setup = RunSetup.of(record)
     if intent.chosen_by != ChosenBy.DEFAULT or setup.protocol not in known:
         return intent
     preferred = prefer_protocol(intent, setup.protocol, f"the protocol of {record.run}")

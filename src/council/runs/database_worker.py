@@ -62,7 +62,7 @@ class WorkerConvener(Convener):
     _uses_folder = False
 
     def _restore_run_context(self, record: Record) -> None:
-        stored = RunSetup.load(record.setup)
+        stored = RunSetup.of(record)
         setup = replace(stored, config=None, flags={**stored.flags, "trusted": None})
         why = explain_folder_need(setup)
         self._uses_folder = bool(why) and setup.queue == host_queue() and host_queue() in self.queues
@@ -78,7 +78,7 @@ class WorkerConvener(Convener):
             raise OtherWorkerNeeded(f"it needs {', '.join(missing)}")
 
     def _find_missing(self, record: Record) -> list[str]:
-        roster = RunSetup.load(record.setup).roster
+        roster = RunSetup.of(record).roster
         kinds = {split_member(seat.member)[0] for seat in roster.all_seats}
         known = (*self.settings.providers, *SPECIAL_MEMBERS)
         return [
@@ -266,7 +266,7 @@ class DatabaseWorker(WorkerLoop):
         """Wake a worker for a run that this one cannot execute: later each time, and at most so many seconds later if others are alive."""
         tries = self._tries.get(run, 0)
         with suppress(CouncilError):
-            queue = RunSetup.load((await self.store.load(run)).setup).queue or ANY_WORKER
+            queue = RunSetup.of(await self.store.load(run)).queue or ANY_WORKER
             workers = await self.tables.list_workers()
             has_others = any(queue in one.queues and one.name != self.name for one in workers)
             delay = min(longest if has_others else MAX_RETRY_S, FIRST_RETRY_S * 2**tries)

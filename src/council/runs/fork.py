@@ -41,7 +41,7 @@ def plan_fork(
     parent_plan = _find_plan(parent)
     for member in seats.values():
         require_allowed(member, parent_plan.get("exclude_family") or (), run_context.settings, run_context.env)
-    parent_setup = RunSetup.load(parent.setup)
+    parent_setup = RunSetup.of(parent)
     roster = _assign_members(parent_setup.roster, seats, run_context)
     earlier = phases[: phases.index(start)]
     unasked = _warn_unasked_seats(parent, roster, phases[phases.index(start) :])
@@ -106,7 +106,7 @@ def _warn_unasked_seats(parent: Record, now: Roster, after: list[str]) -> list[s
     """Warn about changed seats that the complete parent run never asked from the fork on."""
     events = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
     asked = {event.seat for event in events if event.phase.partition("/")[0] in after}
-    members = {seat.name: seat.member for seat in _all_seats(RunSetup.load(parent.setup).roster)}
+    members = {seat.name: seat.member for seat in _all_seats(RunSetup.of(parent).roster)}
     idle = [one for one in _all_seats(now) if members[one.name] != one.member and one.name not in asked]
     return [
         f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be: fork from an earlier phase."
@@ -121,7 +121,7 @@ def _all_seats(roster: Roster) -> list[Seat]:
 
 def _list_member_notices(parent: Record) -> list[str]:
     """Return the lines of the parent's plan that depend on its members."""
-    setup = RunSetup.load(parent.setup)
+    setup = RunSetup.of(parent)
     shared: Collection[str] | None = setup.shared_vendors
     if shared is None:  # 0.1 did not store them
         before = [(seat.name, seat.vendor) for seat in setup.roster.seats]

@@ -113,7 +113,7 @@ def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Jso
 
 def describe_packet(record: Record) -> Json:
     """Return the receipt of the material sent, and the dossier of the first seat. Secrets are masked."""
-    setup = RunSetup.load(record.setup)
+    setup = RunSetup.of(record)
     schema = find_protocol(setup.protocol).load_output_schema(setup.question.task)
     dossier = build_dossier(setup.packet, setup.question, setup.roster.seats[0], schema)
     masked: Json = redact_value({"receipt": make_packet_receipt(setup.packet), "dossier": dossier})
@@ -346,7 +346,7 @@ class RunRecords:
     async def is_verbose(self, run: str) -> bool:
         """Return whether the run was started with verbose output."""
         record = await self.store.load(await self.resolve_run(run))
-        return RunSetup.load(record.setup).verbose
+        return RunSetup.of(record).verbose
 
     async def export(self, run: str, write: Callable[[str], object]) -> None:
         """Write everything stored about a run as one JSON object, piece by piece; request bodies are base64."""

@@ -62,7 +62,7 @@ def has_worker(workers: Iterable[WorkerRow], queue: str) -> bool:
 
 async def warn_without_worker(store: Store, run: str) -> str:
     """Return a warning if no worker is alive that could execute the run."""
-    queue = RunSetup.load((await store.load(run)).setup).queue or ANY_WORKER
+    queue = RunSetup.of(await store.load(run)).queue or ANY_WORKER
     if has_worker(await cast(WorkerStore, store).list_workers(), queue):
         return ""
     return f'no worker of the queue "{queue}" is alive, so run {run} waits: start `council worker`'

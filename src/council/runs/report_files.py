@@ -282,7 +282,7 @@ def draft_report_files(record: Record, minutes: Minutes, report: Json | None = N
     """Write all report files as drafts beside their paths, which are returned. This takes all the space that they need."""
     if not minutes.report_path:
         return []
-    view = find_protocol(RunSetup.load(record.setup).protocol).load_report_view()
+    view = find_protocol(RunSetup.of(record).protocol).load_report_view()
     by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
     texts: dict[str, Iterable[str]] = {
         path: [view.analysis(minutes, by_key[key])] for key, path in minutes.files.items()
@@ -319,7 +319,7 @@ def discard_drafts(record: Record, paths: Sequence[str], stored: Sequence[Path])
 def emit_votes(ledger: Ledger, minutes: Minutes, folder: Path) -> None:
     """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
     record = ledger.record
-    setup = RunSetup.load(record.setup)
+    setup = RunSetup.of(record)
     question = setup.question
     view = find_protocol(setup.protocol).load_report_view()
     for statement in minutes.statements:
@@ -342,7 +342,7 @@ def find_report_folder(record: Record, report_dir: str, earlier: str) -> Path:
 
 def choose_report_path(record: Record, folder: Path) -> str:
     """Return a new report path. It is relative inside the run's folder."""
-    setup = RunSetup.load(record.setup)
+    setup = RunSetup.of(record)
     question = setup.question
     protocol = find_protocol(setup.protocol)
     kind = protocol.load_report_view().file_kind(question.task, protocol.name, setup.options)

@@ -176,7 +176,7 @@ class RunContext:
             record,
             lambda member: self.price(member.name),
             self.caps,
-            RunSetup.load(record.setup).spending,
+            RunSetup.of(record).spending,
             self.settings.may_bill_errors,
         )
 
@@ -202,7 +202,7 @@ class RunContext:
             no_phase_timeout=(HUMAN,),
             is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
-            prompt_cache=PromptCache.for_run(ledger.record.seed, RunSetup.load(ledger.record.setup).cache_points),
+            prompt_cache=PromptCache.for_run(ledger.record.seed, RunSetup.of(ledger.record).cache_points),
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )
 

@@ -203,7 +203,7 @@ class Convener(RunRecords):
             raise UsageError(
                 f'the folder "{record.folder}" of run {record.run} no longer exists: restore it to continue the run'
             )
-        self._restore_flags(RunSetup.load(record.setup))
+        self._restore_flags(RunSetup.of(record))
         self._load_folder(Path(record.folder))
 
     # Before anything is spent
@@ -338,9 +338,9 @@ class Convener(RunRecords):
         if self.store.is_shared or self._flags.get("priority") is not None:
             from council.runs.queues import choose_queue
 
-            setup = await choose_queue(self.store, RunSetup.load(record.setup), self._flags.get("priority"))
+            setup = await choose_queue(self.store, RunSetup.of(record), self._flags.get("priority"))
             record.setup = setup.as_json()
-        setup = RunSetup.load(record.setup)
+        setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
         ledger = Ledger(store, record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
@@ -364,7 +364,7 @@ class Convener(RunRecords):
         record = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(record)
         self._require_trust()
-        return self.run_context.find_missing_keys(RunSetup.load(record.setup).roster)
+        return self.run_context.find_missing_keys(RunSetup.of(record).roster)
 
     async def fork(
         self,
@@ -377,7 +377,7 @@ class Convener(RunRecords):
     ) -> Minutes:
         """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        setup = RunSetup.load(record.setup)
+        setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
         async with RUN_LIMIT.acquire():
             await self._prepare_members(setup.roster, on_event)
@@ -458,7 +458,7 @@ class Convener(RunRecords):
                 on_event,
                 redact=redact_event,
                 source=await self._load_inheritance(record),
-                changed_seats=RunSetup.load(record.setup).changed_seats,
+                changed_seats=RunSetup.of(record).changed_seats,
             )
             if refusal := await self._hold_budget(ledger):
                 raise BudgetSpent(refusal)
@@ -492,7 +492,7 @@ class Convener(RunRecords):
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
             self._require_trust()
-            setup = RunSetup.load(record.setup)
+            setup = RunSetup.of(record)
             self.run_context.require_prices(setup.roster)
             await self.open_store(setup.protocol, setup.question.task)
             await self._prepare_members(setup.roster, on_event)
@@ -504,7 +504,7 @@ class Convener(RunRecords):
                 strict=is_ours(record),
                 redact=redact_event,
                 source=await self._load_inheritance(record),
-                changed_seats=RunSetup.load(record.setup).changed_seats,
+                changed_seats=RunSetup.of(record).changed_seats,
             )
             refusal = await self._hold_budget(ledger)
             if len(record.entries) == 1:  # queued, never started
@@ -516,7 +516,7 @@ class Convener(RunRecords):
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
         """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
-        fork = RunSetup.load(record.setup).fork
+        fork = RunSetup.of(record).fork
         return make_inheritance(await self.store.load(fork["run"]), fork) if fork else None
 
     def _reopen_finished(self, record: Record) -> Minutes:
@@ -557,7 +557,7 @@ class Convener(RunRecords):
         council = self._make_council(ledger)
         if refusal:
             council.carry_out = partial(_skip_step, refusal)
-        setup = RunSetup.load(ledger.record.setup)
+        setup = RunSetup.of(ledger.record)
         protocol = protocols.get_protocol(setup.protocol)
         work = asyncio.ensure_future(run_protocol(council, protocol, setup.options, check=setup.check))
         recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
@@ -581,7 +581,7 @@ class Convener(RunRecords):
                     return
 
     def _make_council(self, ledger: Ledger) -> Council:
-        setup = RunSetup.load(ledger.record.setup)
+        setup = RunSetup.of(ledger.record)
         question, roster = setup.question, setup.roster
         protocol = protocols.get_protocol(setup.protocol)
         words = setup.spending.limits.words
@@ -641,7 +641,7 @@ class Convener(RunRecords):
         record, earlier = ledger.record, last_report_path(ledger.record.entries)
         if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
             return ""
-        setup = RunSetup.load(record.setup)
+        setup = RunSetup.of(record)
         report_dir = self._report_dir(setup.protocol, setup.question.task, self.store)
         folder = find_report_folder(record, report_dir, earlier)
         path = earlier or choose_report_path(record, folder)
@@ -667,7 +667,7 @@ class Convener(RunRecords):
     async def _recompute_verdict(self, record: Record) -> list[str]:
         """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
         kept = Minutes.fold(record.entries).verdict
-        setup = RunSetup.load(record.setup)
+        setup = RunSetup.of(record)
         copy = replace(record, entries=list(record.entries))
         ledger = Ledger(NullStore(), copy, strict=False, changed_seats=setup.changed_seats)
         try:

@@ -265,6 +265,7 @@ class Record:
     phases: dict[str, Json] = field(default_factory=dict)
     spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
     is_new: bool = False  # this process has made the run
+    loaded_setup: tuple[Json, Any] | None = field(default=None, repr=False, compare=False)  # as parsed by `RunSetup.of`
 
 
 @dataclass(frozen=True, slots=True)

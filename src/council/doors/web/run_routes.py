@@ -387,7 +387,7 @@ async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
 def _effective_cap(record: Record, app_state: AppState) -> float | None:
     """Return the lowest cap of the run, of its folder and of this server. Raise UsageError if its folder has a higher cap of a day."""
     here = BudgetCaps.from_settings(app_state.owner.settings(Path(record.folder)))
-    caps = (RunSetup.load(record.setup).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
+    caps = (RunSetup.of(record).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
     return min((cap for cap in caps if cap is not None), default=None)
 
 
