@@ -66,7 +66,8 @@ RUNS = {
 @pytest.mark.behaviour("50-page-one-fold")
 @pytest.mark.parametrize("entries", RUNS.values(), ids=RUNS)
 def test_patches_give_the_minutes_at_every_event(entries: list[Entry]) -> None:
-    fold, state = PatchFold(), {}
+    fold = PatchFold()
+    state: Json = {}
     for n, entry in enumerate(entries, 1):
         merge(state, json.loads(json.dumps(fold.apply(entry))))
         assert state == build(Minutes.fold(entries[:n]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
 
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
@@ -161,7 +161,7 @@ class RunSetup:
 def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
     """Return a dataclass from its stored fields, without those of other versions."""
     values: dict[str, Any] = {}
-    for name in _list_field_names(kind):
+    for name in _list_field_names(cast("Any", kind)):
         if name in stored:
             value = stored[name]
             values[name] = _make_tuple(value) if isinstance(value, list | tuple) else value
@@ -169,7 +169,7 @@ def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
 
 
 @cache
-def _list_field_names(kind: type) -> list[str]:
+def _list_field_names(kind: Any) -> list[str]:
     return [field.name for field in fields(kind)]
 
 
