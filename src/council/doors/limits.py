@@ -131,7 +131,7 @@ def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
 
 
 def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
-    """Return the text or the bytes of an attached file. Raise UsageError unless it has one of the two, in base64."""
+    """Return the text of an attached file, or its bytes from base64. Raise UsageError unless it has exactly one of them."""
     shown = quote_value(format_path(name))
     if (text is None) == (data is None):
         raise UsageError(f"attachment {shown} needs one of text and data: send one of them", field="attachments")
@@ -147,7 +147,7 @@ def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
 def read_attached(
     given: Sequence[str | Mapping[str, str]], folder: Path, roots: Sequence[Path]
 ) -> list[tuple[str, str | bytes]]:
-    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `data`."""
+    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `text` or `data`."""
     from council.packet.attachments import read_attachments  # only needed for attachments
 
     found: list[tuple[str, str | bytes]] = []

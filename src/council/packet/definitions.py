@@ -196,7 +196,7 @@ class Definition:
     last: int
     head: int  # last line of the signature
     is_class: bool
-    start: int = 0  # the line of the signature's begin, without its comment
+    start: int  # the line where the signature starts, below its comment
 
     @property
     def lines(self) -> int:
@@ -286,7 +286,7 @@ class Source:
                 continue
             inner = self._unwrap(node) if node.type in self.grammar.wrappers else None
             if inner and not inner.start_byte <= start < inner.end_byte:
-                yield inner, outer or node  # the line has only the begin of it: a decorator, `export`
+                yield inner, outer or node  # the line has only its start: a decorator, `export`
                 return
             outer = (outer or node) if inner else None
 
@@ -371,7 +371,7 @@ class Source:
         names = IDENTIFIER.findall(self._text(named, 200)) if named is not None else []
         if not names:
             return ""
-        # `exports.total` and `Cart::total` are named by their end, `Vec<T>` by its begin.
+        # `exports.total` and `Cart::total` are named by their end, `Vec<T>` by its start.
         return str(
             names[-1] if named is not None and named.type not in ("generic_type", "function_declarator") else names[0]
         )

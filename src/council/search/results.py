@@ -143,7 +143,7 @@ async def research(
 
 
 def list_failures(queries: Sequence[str], error: SearchError) -> list[Json]:
-    """Return the rows of queries that a provider could not be asked."""
+    """Return the rows of queries that were not sent, because of this error."""
     return list(_failure_rows([(query, error) for query in queries]))
 
 
@@ -240,11 +240,18 @@ def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[Json]:
 
 
 def normalise_url(url: str) -> str:
-    """Return a URL without scheme, default port and tracking parameters, to detect duplicates."""
-    parts = urlsplit(url)
+    """Return a URL without what two addresses of one page may differ in, to detect duplicates.
+
+    That is: scheme, the ports 80 and 443, tracking parameters, fragment and trailing slash. An invalid URL stays as it is.
+    """
+    try:
+        parts = urlsplit(url)
+        number = parts.port
+    except ValueError:
+        return url
     if not parts.netloc:
         return url
-    port = f":{parts.port}" if parts.port and parts.port not in (80, 443) else ""
+    port = f":{number}" if number and number not in (80, 443) else ""
     params = [
         (name, value)
         for name, value in parse_qsl(parts.query, keep_blank_values=True)

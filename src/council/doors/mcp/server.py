@@ -109,7 +109,7 @@ async def _call_tool(
 
 
 async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
-    """Return the client's context; a client without roots gets the folder the server was started in."""
+    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of the file system."""
     started = time.monotonic()
 
     async def report_progress(line: str) -> None:
@@ -178,7 +178,7 @@ async def run_http(council_tools: CouncilTools, port: int) -> None:
     listening = _listen(port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Guard is stricter
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # HttpGuard is stricter
     app = make_server(council_tools).streamable_http_app(streamable_http_path=HTTP_PATH, transport_security=unchecked)
     config = uvicorn.Config(
         HttpGuard(app, port, token),
