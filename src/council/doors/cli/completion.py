@@ -14,7 +14,7 @@ from click.shell_completion import (
 )
 
 from council.doors.cli.ask import ask_command
-from council.doors.cli.params import COMMAND_HELP, COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, VERBS
+from council.doors.cli.params import COMMAND_HELP, COMPLETE_VARIABLE, CURRENT_COMMANDS, MANAGEMENT_COMMANDS, VERBS
 
 SHELLS = ("bash", "zsh", "fish")
 DASHES_SEEN = "council.dashes"  # key in the context: "--" was given, so only free text follows
@@ -72,7 +72,7 @@ class CommandLine(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         words = [
             CompletionItem(word, help=COMMAND_HELP.get(word))
-            for word in (*VERBS, *COMMAND_HELP)
+            for word in (*VERBS, *CURRENT_COMMANDS)
             if word.startswith(incomplete) and not ctx.meta[DASHES_SEEN]
         ]
         return [*words, *click.Command.shell_complete(self, ctx, incomplete)]

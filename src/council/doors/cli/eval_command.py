@@ -548,7 +548,7 @@ def outcome_command() -> click.Command:
 def advise_command() -> click.Command:
     options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
     for option in options:
-        option.hidden = option.name not in ADVISE_FLAGS  # accepted, but without an effect
+        option.hidden |= option.name not in ADVISE_FLAGS  # accepted, but without an effect
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…")
     return click.Command("advise", params=[words, *options], callback=advise, help=COMMAND_HELP["advise"])
 

@@ -1,4 +1,4 @@
-"""The command `runs`: list, show, search, export, remove, prune and check runs."""
+"""The command `runs`: list, show, search, replay, export, remove, prune and check runs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from council.doors.cli.params import (
     print_json,
     run_argument,
 )
+from council.doors.cli.report_commands import replay_command
 from council.doors.cli.runner import (
     HIDDEN_CONFIG_OPTION,
     JSON_OPTION,
@@ -59,6 +60,7 @@ def runs_command() -> click.Group:
         _list_command(),
         _show_command(),
         _search_command(),
+        replay_command(),
         _export_command(),
         _remove_command(),
         _prune_command(),

@@ -29,6 +29,7 @@ COMMANDS = {
     "eval": "eval_command:eval_command",
     "outcome": "eval_command:outcome_command",
     "advise": "eval_command:advise_command",
+    "list": "info_commands:list_command",
     "packet": "ask:packet_command",
     "presets": "info_commands:presets_command",
     "rosters": "info_commands:rosters_command",
@@ -65,7 +66,7 @@ def management_group(*names: str) -> click.Group:
 
 def no_worker_option() -> click.Option:
     return click.Option(
-        ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council worker` does."
+        ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council serve worker` does."
     )
 
 
