@@ -39,8 +39,24 @@ def format_plan(plan: Json) -> list[str]:
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
         *_format_skippable(plan),
+        *_format_advice(plan.get("advice")),
         *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
+
+
+def _format_advice(advice: Json | None) -> list[str]:
+    """Return the protocol that is worth its price, with its reason; nothing if the plan has it."""
+    if not advice:
+        return []
+    return [
+        f"advice: protocol {advice['protocol']}: {advice['why']}",
+        f"        {format_advised_price(advice)}; choose it with --protocol auto",
+    ]
+
+
+def format_advised_price(advice: Json) -> str:
+    calls = f"at most {format_count(advice['calls'], 'call')}"
+    return calls if advice["cost"] is None else f"{calls}, {format_usd(advice['cost'])} expected"
 
 
 def format_plan_facts(plan: Json) -> list[str]:

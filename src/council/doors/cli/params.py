@@ -538,10 +538,11 @@ def complete_roster(context: click.Context, parameter: click.Parameter, incomple
 
 
 def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Suggest runs with their questions: unfinished first, then newest."""
-    from council.runs.history import list_run_questions
+    """Suggest runs with their titles or questions: unfinished first, then newest."""
+    from council.runs.history import list_run_titles
 
-    return [CompletionItem(run, help=question) for run, question in list_run_questions(os.environ, incomplete).items()]
+    titles = list_run_titles(os.environ, incomplete)
+    return [CompletionItem(run, help=title, is_run=True) for run, title in titles.items()]
 
 
 def _matching(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
