@@ -66,7 +66,7 @@ def test_with_v_the_plan_the_table_and_the_paths_stay(workspace: Workspace) -> N
         assert count(rows, words) == 1, (words, "\n".join(rows))
     assert rows[0].startswith("4 calls · cost unknown")
     assert count(rows, "! alpha, beta and gamma use the same vendor (sim)") == 1
-    assert count(rows, f"replay: council replay {run}") == 1
+    assert count(rows, f"replay: council runs replay {run}") == 1
     assert any(row.split()[:1] == ["report"] for row in rows) and f" · {run} · council open" in rows[-1]
 
 

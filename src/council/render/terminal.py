@@ -142,11 +142,12 @@ def format_summary(report: Json, verb: str = "") -> list[str]:
     savings = format_savings(report.get("stops") or [])
     saved = f" · saved by stops: {savings}" if savings else ""
     verb = verb or ("replay" if report["status"] == "complete" else "resume")
+    command = "runs replay" if verb == "replay" else verb
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
         f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{format_saving(report['cost'].get('cached_saving'))}{saved} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
-        f"{verb}: council {verb} {report['run']}",
+        f"{verb}: council {command} {report['run']}",
     ]
 
 

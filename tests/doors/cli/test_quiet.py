@@ -92,7 +92,7 @@ def test_with_v_standard_error_has_the_plan_every_event_and_the_hints(workspace:
     assert "! alpha, beta and gamma use the same vendor (sim), so their agreement means less." in lines
     assert f"council {name} draft beta asked sim:beta" in lines
     assert any(line.startswith(f"report {workspace.data}") for line in lines)
-    assert f"replay: council replay {name}" in lines
+    assert f"replay: council runs replay {name}" in lines
     assert f" · {name} · council open" in lines[-1]
     assert "The draft of beta" in done.out
     shown = council("runs", "show").out

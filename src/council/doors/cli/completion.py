@@ -67,7 +67,7 @@ class ZshWholeWord(WholeWord, ZshComplete):
 
 
 class FishWholeWord(WholeWord, FishComplete):
-    pass
+    source_template = FishComplete.source_template.replace("string split", "string split --max 1")  # titles have commas
 
 
 COMPLETERS: dict[str, type[ShellComplete]] = {"bash": BashWithEquals, "zsh": ZshWholeWord, "fish": FishWholeWord}

@@ -198,7 +198,7 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     _reject_misspelled_command(
         word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
     )
-    return word, arguments
+    return "" if word in MANAGEMENT_COMMANDS else word, arguments
 
 
 def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> list[str]:
@@ -249,8 +249,10 @@ def _command_of_lone_word(words: list[str]) -> list[str] | None:
     first = words[0].lower().rstrip("?!.")
     if first == "help" and len(words) == 2 and words[1] in (*COMMAND_HELP, *VERBS):
         return [words[1], "--help"]
-    if first == "list" and len(words) == 2 and words[1] in LIST_KINDS:
-        return ["list", words[1]]
+    if first == "list" and len(words) == 2:
+        if words[1] in LIST_KINDS:
+            return ["list", words[1]]
+        _reject_misspelled_kind(words)
     if len(words) == 2 and first in RUN_SUGGESTIONS and RUN_ID.fullmatch(words[1]):
         raise _lone_word_error(words, f"run `{RUN_SUGGESTIONS[first].format(run=words[1])}`")
     if len(words) != 1:
@@ -290,8 +292,7 @@ def _find_words(arguments: list[str]) -> list[int]:
 
 def _reject_misspelled_command(word: str, words: list[str]) -> None:
     """Raise UsageError for a misspelled command. A longer sentence is a question unless it continues like a command."""
-    if word.lower() == "list":
-        _reject_misspelled_kind(words)
+    if word in MANAGEMENT_COMMANDS:  # of a question, such as "list three ways to …"
         return
     is_continued = len(words) > 1 and (
         words[1] in SUBCOMMANDS or (len(words) == 2 and RUN_ID.fullmatch(words[1]) is not None)
@@ -312,7 +313,7 @@ def _reject_misspelled_command(word: str, words: list[str]) -> None:
 def _reject_misspelled_kind(words: list[str]) -> None:
     """Raise UsageError for `list` and a word that is nearly one of its kinds."""
     suggestions = {kind: f"council list {kind}" for kind in LIST_KINDS} | {"runs": "council runs"}
-    near = get_close_matches(words[1].lower(), suggestions, n=1, cutoff=0.8) if len(words) == 2 else []
+    near = get_close_matches(words[1].lower(), suggestions, n=1, cutoff=0.8)
     if near:
         raise UsageError(
             f'"{" ".join(words)}" is not a command, did you mean `{suggestions[near[0]]}`? '
