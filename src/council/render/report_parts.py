@@ -260,7 +260,7 @@ class ContestedPoint(Part):
 
 
 class Gate(Part):
-    """What `council report --fail-on` decides about a finished run."""
+    """What `council report --fail-on fail` decides about a finished run."""
 
     verdict: Annotated[
         Literal["PASS", "WARN", "FAIL", "DISAGREE"] | None, Field(description="By the rule of the gate.")
