@@ -54,7 +54,7 @@ def test_at_a_terminal_there_is_one_line_beside_answer_and_tail(name: str) -> No
     terminal = PseudoTerminal(Path.cwd(), *COMMANDS[name], columns=80, lines=24, stdout=True)
     assert terminal.wait_for_exit().code in (0, 3)
     rows = terminal.draw()
-    command = [sys.executable, "-m", "council", "replay", "--speed", "0"]
+    command = [sys.executable, "-m", "council", "runs", "replay", "--speed", "0"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     last = next(n for n, row in enumerate(rows) if row.startswith("no cost · "))
     assert FOOTER.fullmatch(" ".join(rows[last:])), "\n".join(rows)
