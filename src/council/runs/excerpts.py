@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from council.text_cleanup import clean
 
 EXCERPT_CHARS = 140
 LEAD_CHARS = 40  # characters before the first match
+MAX_COMPARED = 200  # matches of one text that may be the first of the excerpt
 
 
 def make_excerpt(texts: Iterable[str], words: Sequence[str]) -> str:
@@ -35,7 +37,7 @@ def compile_words(words: Sequence[str]) -> re.Pattern[str]:
 
 def _cut_around(line: str, pattern: re.Pattern[str]) -> str:
     """Return the part of a line with the most different words, cut between words."""
-    matches = list(pattern.finditer(line))
+    matches = list(islice(pattern.finditer(line), MAX_COMPARED))
 
     def count_words(first: int) -> int:
         end = first + EXCERPT_CHARS - LEAD_CHARS
