@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, config_option
+from council.doors.cli.params import COMMAND_HELP, OLD_WORDS, config_option
 from council.errors import UsageError
 
 COMMANDS = {
@@ -53,7 +53,18 @@ COMMANDS = {
 def load_command(name: str) -> click.Command:
     module, _, make = COMMANDS[name].partition(":")
     command: click.Command = getattr(import_module(f"council.doors.cli.{module}"), make)()
+    if name in OLD_WORDS:
+        _accept_quiet(command)
     return command
+
+
+def _accept_quiet(command: click.Command) -> None:
+    """Let an old word accept -q, which silences its notice."""
+    if all(parameter.name != "quiet" for parameter in command.params):
+        command.params.append(click.Option(["-q", "--quiet"], is_flag=True, hidden=True, expose_value=False))
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _accept_quiet(inner)
 
 
 def management_group(*names: str) -> click.Group:
