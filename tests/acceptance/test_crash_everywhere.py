@@ -26,7 +26,7 @@ from tests.acceptance.broken_stores import (
     KeepsResultsInMemory,
     RecordsRequestsLate,
 )
-from tests.acceptance.crash_shapes import REJECTED_SHAPES, SHAPES
+from tests.acceptance.crash_shapes import HEDGED_SHAPES, REJECTED_SHAPES, SHAPES
 from tests.acceptance.crash_trials import (
     Command,
     CrashBench,
@@ -46,6 +46,7 @@ from tests.fake_provider import FakeProvider
 
 Figures = Callable[..., None]
 MakeBench = Callable[[str], CrashBench]
+PLAIN_SHAPES = [shape for shape in SHAPES if shape not in {**REJECTED_SHAPES, **HEDGED_SHAPES}]
 STARTERS: dict[str, Callable[[], Starter]] = {
     "cli": Command,
     "library": Library,
@@ -107,7 +108,7 @@ class Part(NamedTuple):
 
 def list_parts() -> Iterator[Part]:
     """Return all parts of the sweep, each of about the same length."""
-    for shape in [shape for shape in SHAPES if shape not in REJECTED_SHAPES]:
+    for shape in PLAIN_SHAPES:
         for first in (1, 2):
             yield Part("library", shape, ("emit",), first, 2)
         yield Part("library", shape, ("emit", "emit"), 2, 2)
@@ -157,6 +158,24 @@ REJECTED_PARTS = [
 def test_killed_at_every_point_with_rejected_answers(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
     bench = make_bench(part.shape)
     try_part(bench, make_reference(bench), sweep_figures, part, "rejected")
+
+
+HEDGED_PARTS = [
+    Part("library", "hedged", ("emit",), 4),
+    Part("library", "hedged", ("emit", "request"), 5, 4),
+    Part("cli", "hedged", ("commit",), 4, 3),
+    Part("library", "hedged-rejected", ("emit",), 4, 2),
+]
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("15-hedge", "40-kill-resume-every-boundary")
+@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in HEDGED_PARTS])
+def test_killed_at_every_point_with_two_members_at_work(
+    make_bench: MakeBench, sweep_figures: Figures, part: Part
+) -> None:
+    bench = make_bench(part.shape)
+    try_part(bench, make_reference(bench), sweep_figures, part)
 
 
 @pytest.mark.sweep
@@ -218,12 +237,23 @@ def test_a_run_on_postgres_killed_at_commits_ends_the_same(make_shared_bench: Ma
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-fsck")
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in REJECTED_SHAPES])
+@pytest.mark.parametrize("shape", PLAIN_SHAPES)
 def test_a_run_killed_and_killed_again_while_it_is_resumed_ends_the_same(make_bench: MakeBench, shape: str) -> None:
     bench = make_bench(shape)
     reference = make_reference(bench)
     trial = try_points(bench, Library(), reference, [f"emit:{reference.events // 2}", "request:1"])
     assert (trial.kills, trial.problems) == (2, [])
+
+
+@pytest.mark.behaviour("15-hedge", "40-kill-resume-every-boundary", "40-unknown-price-is-unknown")
+def test_a_run_killed_while_two_members_work_on_a_step_ends_the_same(make_bench: MakeBench) -> None:
+    """The fourth request is that of the member that is asked too. The notice of the hedge and the unknown cost are kept."""
+    bench = make_bench("hedged")
+    reference = make_reference(bench)
+    ((first,),) = bench.workspace.rows("SELECT seq FROM events WHERE type = 'hedge'")
+    for points in (["request:4", "request:1"], [f"emit:{first}"], [f"emit:{first + 1}"]):
+        trial = try_points(bench, Library(), reference, points)
+        assert (trial.kills, trial.problems) == (len(points), []), points
 
 
 QUICK_REJECTED = (
