@@ -377,14 +377,12 @@ SHAPES = {
 }
 # Two members at work on one step: the fallback is asked after half of the timeout.
 HEDGED: Json = {"hedge": True, "timeout": 2.0}
-HEDGED_SHAPES = {
-    "hedged": Shape(prepare_hedged, "triad", settings=HEDGED),
-    "hedged-rejected": Shape(prepare_rejecting_hedged, "triad", settings=HEDGED),
-}
+HEDGED_SHAPES = {"hedged": Shape(prepare_hedged, "triad", settings=HEDGED)}
 # Every protocol with answers that are rejected: refused, truncated, empty, or of another schema twice.
 REJECTED_SHAPES = {
     "triad-rejected": Shape(reject_answers(prepare_plain, beta__draft=REFUSED, gamma__draft=TRUNCATED), "triad"),
     "fallbacks-rejected": Shape(prepare_rejecting_fallbacks, "triad"),
+    "hedged-rejected": Shape(prepare_rejecting_hedged, "triad", settings=HEDGED),
     "collaborative-rejected": Shape(
         reject_answers(prepare_plain, beta__draft=REFUSED, alpha__improve=EMPTY, gamma__improve=TRUNCATED),
         "collaborative",

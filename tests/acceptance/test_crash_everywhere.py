@@ -8,11 +8,11 @@ whose seats give rejected answers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -106,6 +106,11 @@ class Part(NamedTuple):
             yield [f"{self.kinds[0]}:{n}", *later]
 
 
+def make_params(parts: Iterable[Part], store: str = "") -> list[Any]:
+    """Return the parameters of a sweep test. The shape of each part, with its store, is what a recorded run covers."""
+    return [pytest.param(part, id=part.name, marks=pytest.mark.covers(f"{store}{part.shape}")) for part in parts]
+
+
 def list_parts() -> Iterator[Part]:
     """Return all parts of the sweep, each of about the same length."""
     for shape in PLAIN_SHAPES:
@@ -138,7 +143,7 @@ def list_parts() -> Iterator[Part]:
     "40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-committed-never-bought-again",
     "40-fsck", "40-kill-every-starter", "40-kill-while-reports-are-written",
 )  # fmt: skip
-@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in list_parts()])
+@pytest.mark.parametrize("part", make_params(list_parts()))
 def test_killed_at_every_point(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
     bench = make_bench(part.shape)
     try_part(bench, make_reference(bench), sweep_figures, part)
@@ -154,7 +159,7 @@ REJECTED_PARTS = [
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("40-rejected-answer-never-bought-again", "40-kill-resume-every-boundary")
-@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in REJECTED_PARTS])
+@pytest.mark.parametrize("part", make_params(REJECTED_PARTS))
 def test_killed_at_every_point_with_rejected_answers(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
     bench = make_bench(part.shape)
     try_part(bench, make_reference(bench), sweep_figures, part, "rejected")
@@ -163,14 +168,13 @@ def test_killed_at_every_point_with_rejected_answers(make_bench: MakeBench, swee
 HEDGED_PARTS = [
     Part("library", "hedged", ("emit",), 4),
     Part("library", "hedged", ("emit", "request"), 5, 4),
-    Part("cli", "hedged", ("commit",), 4, 3),
-    Part("library", "hedged-rejected", ("emit",), 4, 2),
+    Part("cli", "hedged", ("commit",)),
 ]
 
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("15-hedge", "40-kill-resume-every-boundary")
-@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in HEDGED_PARTS])
+@pytest.mark.parametrize("part", make_params(HEDGED_PARTS))
 def test_killed_at_every_point_with_two_members_at_work(
     make_bench: MakeBench, sweep_figures: Figures, part: Part
 ) -> None:
@@ -178,14 +182,17 @@ def test_killed_at_every_point_with_two_members_at_work(
     try_part(bench, make_reference(bench), sweep_figures, part)
 
 
+SHARED_REJECTED_PARTS = [Part("library", shape, ("emit",), 2, 2) for shape in ("triad-rejected", "fallbacks-rejected")]
+
+
 @pytest.mark.sweep
 @pytest.mark.behaviour("40-rejected-answer-never-bought-again", "16-both-stores")
-@pytest.mark.parametrize("shape", ["triad-rejected", "fallbacks-rejected"])
+@pytest.mark.parametrize("part", make_params(SHARED_REJECTED_PARTS, "postgres/"))
 def test_killed_at_every_point_with_rejected_answers_on_postgres(
-    make_shared_bench: MakeBench, sweep_figures: Figures, shape: str
+    make_shared_bench: MakeBench, sweep_figures: Figures, part: Part
 ) -> None:
-    bench = make_shared_bench(shape)
-    try_part(bench, make_reference(bench), sweep_figures, Part("library", shape, ("emit",), 2, 2), "rejected")
+    bench = make_shared_bench(part.shape)
+    try_part(bench, make_reference(bench), sweep_figures, part, "rejected")
 
 
 def try_part(bench: CrashBench, reference: Outcome, sweep_figures: Figures, part: Part, sweep: str = "crash") -> None:
@@ -218,7 +225,7 @@ SHARED_PARTS = [
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("16-both-stores")
-@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in SHARED_PARTS])
+@pytest.mark.parametrize("part", make_params(SHARED_PARTS, "postgres/"))
 def test_killed_at_every_point_on_postgres(make_shared_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
     bench = make_shared_bench(part.shape)
     reference = make_reference(bench, STARTERS[part.starter]())  # a worker of a database writes no report file
@@ -268,7 +275,10 @@ QUICK_REJECTED = (
 @pytest.mark.behaviour("40-rejected-answer-never-bought-again", "40-kill-during-resume")
 @pytest.mark.parametrize(
     "shape",
-    [pytest.param(shape, marks=() if shape in QUICK_REJECTED else pytest.mark.sweep) for shape in REJECTED_SHAPES],
+    [
+        pytest.param(shape, marks=() if shape in QUICK_REJECTED else (pytest.mark.sweep, pytest.mark.covers(shape)))
+        for shape in REJECTED_SHAPES
+    ],
 )
 def test_answers_that_were_rejected_before_a_kill_are_not_bought_again(make_bench: MakeBench, shape: str) -> None:
     """Killed when the first step has ended without an answer, and again when it is resumed."""
