@@ -92,13 +92,14 @@ def parse_figures(text: str, covered: Json) -> Json:
 def merge_results(earlier: Json, later: Json) -> Json:
     """Return a recorded run with a part that was run later: sums, and the maximum of figures that start with `worst_`.
 
-    The note is left out, because it describes the earlier run. So is the duration, if that of a part is not known.
+    The note is left out, because it describes the earlier run. So is the duration, if that of a part is not known, and figures
+    that the earlier run did not have.
     """
     figures = {name: dict(values) for name, values in earlier["figures"].items()}
     for name, values in later["figures"].items():
-        into = figures.setdefault(name, {})
-        for key, value in values.items():
-            numbers = [float(into.get(key, 0)), float(value)]
+        into = figures.setdefault(name, dict.fromkeys(values, "0"))
+        for key in into.keys() & values.keys():
+            numbers = float(into[key]), float(values[key])
             into[key] = f"{max(numbers) if key.startswith('worst_') else sum(numbers):g}"
     merged = {
         "passed": earlier["passed"] and later["passed"],

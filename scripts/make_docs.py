@@ -652,7 +652,7 @@ python benchmarks/reliability.py --missing crash   # what the last run did not c
 pytest tests/acceptance/test_crash.py              # a part of the default set
 ```
 
-A suite prints its figures and records them with the date and with what it covered: shapes of runs, cases, or versions. What the code has and the last run did not is listed as "not yet"; what a run before 2026-11-19 covered was taken from the code of its date. Remarks beside a date, such as "in parts, beside other tests", are written by hand; where they say "in parts", so were the figures of the parts added up. The default set of tests (`pytest -n auto`) has a short part of every suite, except Changed code and the earlier revisions of Two versions.
+A suite prints its figures and records them with the date and with what it covered: shapes of runs, cases, or versions. What the code has and the last run did not is listed as "not yet"; what older runs covered was taken from the code of their date. Remarks beside a date, such as "in parts, beside other tests", are written by hand; where they say "in parts", so were the figures of the parts added up. The default set of tests (`pytest -n auto`) has a short part of every suite, except Changed code and the earlier revisions of Two versions.
 
 ## What is not promised
 

@@ -91,7 +91,7 @@ def test_the_page_lists_what_a_recorded_run_did_not_cover() -> None:
 
 @pytest.mark.behaviour("14-promises-have-proofs")
 def test_a_part_that_is_run_later_is_added_to_the_recorded_run(reliability: ModuleType) -> None:
-    text = "covered: panel solo\nsweep crash: points=4 worst_s=0.5 solo=3 panel=1\n"
+    text = "covered: panel solo\nsweep crash: points=4 worst_s=0.5 newer=2 solo=3 panel=1\n"
     covered = {"solo": "2026-11-19", "panel": "2026-11-19"}
     later = {
         "passed": True,
@@ -101,7 +101,7 @@ def test_a_part_that_is_run_later_is_added_to_the_recorded_run(reliability: Modu
         "figures": reliability.parse_figures(text, covered),
         "covered": covered,
     }
-    assert later["figures"] == {"crash": {"points": "4", "worst_s": "0.5"}}
+    assert later["figures"] == {"crash": {"points": "4", "worst_s": "0.5", "newer": "2"}}
     earlier = {
         "passed": True,
         "date": "2026-11-16",
