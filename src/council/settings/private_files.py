@@ -58,12 +58,12 @@ def make_private_folder(folder: Path) -> None:
 
 def open_private_handle(path: StrPath, flags: int) -> int:
     """Open a file, which is created for this user only. One that exists keeps its permissions."""
-    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+    return _open_private(path, flags | os.O_CREAT | os.O_CLOEXEC)
 
 
 def open_private_file(path: StrPath, mode: str = "w", **text: Any) -> IO[Any]:
     """Open a file like `open(path, mode)`, which is created for this user only. Modes: w, wb, a, x."""
-    return open(path, mode, opener=_private_opener, **text)
+    return open(path, mode, opener=_open_private, **text)
 
 
 def make_private_file(path: Path) -> None:
@@ -81,8 +81,12 @@ def copy_private_file(source: StrPath, target: StrPath) -> None:
         shutil.copyfileobj(old, new)
 
 
-def _private_opener(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)
+def _open_private(path: StrPath, flags: int) -> int:
+    handle = os.open(path, flags, PRIVATE_FILE)
+    found = os.fstat(handle)
+    if found.st_size == 0 and PRIVATE_FILE & ~found.st_mode:  # it is new, and the umask takes rights from this user too
+        os.fchmod(handle, PRIVATE_FILE)
+    return handle
 
 
 # Places that the user named
@@ -105,6 +109,9 @@ def _named_opener(path: str, flags: int) -> int:
 def _make_folder(folder: Path, mode: int) -> None:
     try:
         os.mkdir(folder, mode)  # noqa: PTH102
+        found = folder.stat().st_mode
+        if PRIVATE_FOLDER & ~found:  # the umask takes rights from this user too
+            folder.chmod(stat.S_IMODE(found) | PRIVATE_FOLDER)
     except FileNotFoundError:
         if folder.parent == folder:
             raise

@@ -529,12 +529,17 @@ async def read_body(response: ClientResponse, limit: int) -> bytes:
 async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncIterator[list[bytes]]:
     """Yield the complete lines of a body in batches. They end with LF, CR or both. Ignore an unfinished last line."""
     unfinished, size, received, is_first = list[bytes](), 0, 0, True
+    is_after_cr = False
     async for chunk in iter_chunks(response, limits.stream):
         received += len(chunk)
         if received > limits.stream:
             raise make_flood("the response", limits.stream)
-        if b"\r" in chunk:  # CRLF becomes an additional blank line, which the parsers ignore
-            chunk = chunk.replace(b"\r", b"\n")
+        if is_after_cr:  # the line has ended with the last chunk
+            chunk = chunk.removeprefix(b"\n")
+            is_after_cr = False
+        if b"\r" in chunk:
+            is_after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         size += len(chunk)
         unfinished.append(chunk)
         if b"\n" in chunk:
