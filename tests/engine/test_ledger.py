@@ -173,7 +173,7 @@ async def test_an_answered_request_and_its_prompt_are_only_in_the_store(store: S
     prompt: list[Message] = [{"role": "user", "content": "Tabs or spaces?"}]
     ledger.begin_step(ASKED.key, "print", replace(ASKED, messages=prompt))
     attempt = await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"the request", "")
-    ledger.record_result(ASKED.key, attempt, {"text": "Tabs."})
+    ledger.record_result(ASKED.key, attempt, {"text": "Tabs.", "finish": "stop", "usage": {}, "model": ""})
     assert attempt.body == b"" and ledger.record.entries[0].event == ASKED
     stored = await store.load(RUN)
     assert stored.entries[0].event == replace(ASKED, messages=prompt)

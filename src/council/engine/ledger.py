@@ -18,7 +18,7 @@ from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
 from council.money import usd_to_nanos
-from council.store.interface import HOLD_KEY, Attempt, Charge, LedgerStore, Record, Row
+from council.store.interface import HOLD_KEY, Attempt, AttemptResult, Charge, LedgerStore, Record, Row
 from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
@@ -310,7 +310,7 @@ class Ledger:
             raise
         return attempt
 
-    def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
+    def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
         attempt.result, attempt.body = result, b""  # the store has it
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]

@@ -81,7 +81,7 @@ from council.runs.outcome import (
 )
 from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import PERSISTED_FLAGS, RunContext
-from council.runs.spending import summarize_spending
+from council.runs.spending import SpendingObject, summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
@@ -163,7 +163,7 @@ class Convener(RunRecords):
     def caps(self) -> Caps:
         return self.run_context.caps
 
-    async def spending(self, since: str, user: str | None = None, user_cap: float | None = None) -> Json:
+    async def spending(self, since: str, user: str | None = None, user_cap: float | None = None) -> SpendingObject:
         """Return the cost of all runs since a day, or of those of a user, as the object `council.spend/1`."""
         rows, cap = await self.store.list_spending(since, user), self.caps.day if user is None else user_cap
         return summarize_spending(rows, since, local_date(time.time()), cap)

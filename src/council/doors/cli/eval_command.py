@@ -71,7 +71,7 @@ from council.runs.batch_output import Estimate, Summary
 from council.runs.batch_rows import RowErrors, make_row
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
-from council.runs.track_record import format_outcome, label_run
+from council.runs.track_record import OutcomeObject, format_outcome, label_run
 from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members
 from council.settings.private_files import make_named_folder, open_named_file
 from council.store.interface import RunStatus
@@ -528,7 +528,7 @@ def outcome_command() -> click.Command:
                     raise UsageError(
                         f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE"
                     )
-                row = {"schema": "council.outcome/1", **found[0]}
+                row: OutcomeObject = {"schema": "council.outcome/1", **found[0]}
             else:
                 row = await label_run(convener, run, label, note)
             if params["json"]:

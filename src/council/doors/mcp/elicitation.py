@@ -15,7 +15,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from council.errors import UsageError
-from council.runs.people import main_field
+from council.runs.people import FormField, OpenQuestion, main_field
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -48,7 +48,7 @@ class Person(Protocol):
         ...
 
 
-def make_question(row: Json, problem: str = "") -> Question:
+def make_question(row: OpenQuestion, problem: str = "") -> Question:
     """Build the form of an open question; `problem` says why the last answer was rejected."""
     shown = clean(row["prompt"])
     if len(shown) > MAX_PROMPT_CHARS:
@@ -57,7 +57,7 @@ def make_question(row: Json, problem: str = "") -> Question:
     return Question(row["key"], "\n\n".join(filter(None, [problem, head, shown])), _form_schema(row))
 
 
-def format_answer(row: Json, form: Mapping[str, Any]) -> str:
+def format_answer(row: OpenQuestion, form: Mapping[str, Any]) -> str:
     """Return the filled form as plain text, or as the JSON that the protocol reads."""
     if not _fits_flat_form(row) or row["schema"] is None:
         return str(form.get(ANSWER_FIELD, ""))
@@ -70,7 +70,7 @@ def format_answer(row: Json, form: Mapping[str, Any]) -> str:
     return json.dumps(answer, ensure_ascii=False) if answer else ""
 
 
-def _form_schema(row: Json) -> Json:
+def _form_schema(row: OpenQuestion) -> Json:
     if row["schema"] is None or not _fits_flat_form(row):
         about = JSON_ANSWER_HELP if row["schema"] else "Your answer, in plain text."
         return {
@@ -86,22 +86,22 @@ def _form_schema(row: Json) -> Json:
     }
 
 
-def _fits_flat_form(row: Json) -> bool:
+def _fits_flat_form(row: OpenQuestion) -> bool:
     """Whether a form without tables can hold every required field."""
     return not any(_requires_table(field) and not field.get("optional") for field in row["fields"])
 
 
-def _requires_table(field: Json) -> bool:
+def _requires_table(field: FormField) -> bool:
     return field["kind"] == "group" or (field["kind"] == "rows" and bool(field.get("minItems")))
 
 
-def _is_required(field: Json, main: str | None) -> bool:
+def _is_required(field: FormField, main: str | None) -> bool:
     if field.get("optional") or field["name"] == "confidence":
         return False
     return field["name"] == main or field["kind"] in ("choice", "boolean", "integer", "number")
 
 
-def _field_schema(field: Json) -> Json:
+def _field_schema(field: FormField) -> Json:
     about = field["help"] or field["name"].replace("_", " ")
     if field["kind"] == "list":
         return {"type": "string", "description": f"{about} (separate several with semicolons)"}
@@ -111,7 +111,7 @@ def _field_schema(field: Json) -> Json:
     return shown | {bound: field[bound] for bound in ("minimum", "maximum") if bound in field}
 
 
-def _parse_value(field: Json, value: Any) -> Any:
+def _parse_value(field: FormField, value: Any) -> Any:
     if field["kind"] == "list":
         return [part.strip() for part in str(value).replace("\n", ";").split(";") if part.strip()]
     if field["kind"] == "choice":

@@ -35,6 +35,7 @@ from council.render.report import read_report
 from council.render.tail import add_tail
 from council.runs import worker_client
 from council.runs.database_worker import embed_worker
+from council.runs.people import OpenQuestion
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
 from council.text_cleanup import single_line
@@ -171,7 +172,7 @@ class RunWait:
                     await self._ask_person(person, row)
             await anyio.sleep(ASK_POLL_S)
 
-    async def _ask_person(self, person: Person, row: Json) -> None:
+    async def _ask_person(self, person: Person, row: OpenQuestion) -> None:
         """Ask one question until it is answered here or elsewhere, or dismissed."""
         deadline, self.scope.deadline = self.scope.deadline, math.inf  # a person needs more time than one wait
         trouble = ""
@@ -186,7 +187,7 @@ class RunWait:
         finally:
             self.scope.deadline = deadline
 
-    async def _ask_once(self, person: Person, row: Json, problem: str) -> Mapping[str, Any] | None:
+    async def _ask_once(self, person: Person, row: OpenQuestion, problem: str) -> Mapping[str, Any] | None:
         """Return the filled form, or None if it was dismissed or answered elsewhere."""
         given = None
         async with anyio.create_task_group() as group:
@@ -199,7 +200,7 @@ class RunWait:
             group.cancel_scope.cancel()
         return given
 
-    async def _submit_answer(self, row: Json, answer: str) -> str:
+    async def _submit_answer(self, row: OpenQuestion, answer: str) -> str:
         """Submit the answer and return why it was rejected; "" if accepted or no longer open."""
         try:
             await self.convener.answer(self.run, row["key"], answer)
