@@ -55,6 +55,7 @@ from council.evals.plots import write_plots
 from council.evals.replay import format_replay, replay
 from council.evals.review_bench import (
     BENCH,
+    BenchObject,
     format_bench,
     make_bench_row,
     make_cases,
@@ -68,7 +69,8 @@ from council.planning.plan import Material, Plan
 from council.runs.advice import save_result
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, select_protocol_options, select_settings
 from council.runs.batch_output import Estimate, Summary
-from council.runs.batch_rows import RowErrors, make_row
+from council.runs.batch_rows import InputRow, RowErrors, make_row
+from council.runs.eval_object import EvalObject, JudgeUse
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
 from council.runs.track_record import OutcomeObject, format_outcome, label_run
@@ -300,7 +302,7 @@ class EvalRunner:
         find = fast_members if is_cheap else available_members
         return blind.choose_judges(find(convener.settings, convener.env) or [LOCAL_CANDIDATE], members)
 
-    async def _plan_row(self, convener: Convener, row: Json) -> Plan:
+    async def _plan_row(self, convener: Convener, row: InputRow) -> Plan:
         """Return the plan of a row as its batch makes it."""
         options = make_row(row, 1).options
         flags = select_settings(options) | ({"trust": True} if self.params["trust"] else {})
@@ -336,7 +338,7 @@ class EvalRunner:
                 path.replace(path.with_name(f"{path.name}.old"))
 
     async def _run_batch(
-        self, convener: Convener, rows: list[Json], file: str, plan: str = ""
+        self, convener: Convener, rows: list[InputRow], file: str, plan: str = ""
     ) -> tuple[int, Summary | None]:
         """Run the rows of one file. `plan` replaces the estimate, which does not know how often a budget is used up."""
         cap = self.params["max_cost"]
@@ -429,7 +431,7 @@ class EvalRunner:
                 self.runner.print_status([str(error)])
         self._write(result, format_table(table), files)
 
-    def _write(self, result: Json, text: str, files: list[Path]) -> None:
+    def _write(self, result: EvalObject | BenchObject, text: str, files: list[Path]) -> None:
         """Write the result and the table, and print one of them."""
         with open_named_file(self.folder / RESULT, encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
@@ -442,7 +444,7 @@ class EvalRunner:
             write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
 
 
-def _sum_use(reports: Sequence[Json]) -> Json:
+def _sum_use(reports: Sequence[Json]) -> JudgeUse:
     """Return the tokens, the calls and the dollars of runs; None for dollars if a price is unknown."""
     costs = [report["cost"]["usd"] for report in reports]
     return {
