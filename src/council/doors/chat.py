@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import TypedDict
 
 from council import events as ev
 from council.doors.chat_models import ChatModel
@@ -222,6 +223,29 @@ def _may_become_label(start: str) -> bool:
     return MISSING_MARK.startswith(start) or any(label.startswith(bare) for label in list_labels())
 
 
+class PromptTokens(TypedDict):
+    cached_tokens: int
+
+
+class ChatUsage(TypedDict):
+    """Tokens of an answer, in the format of OpenAI."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptTokens
+
+
+class ChatSummary(TypedDict):
+    """The council behind an answer: fields of its report."""
+
+    run: str
+    status: str
+    trust: Json
+    cost: Json
+    degraded: list[Json]
+
+
 class ChatFold:
     """Turn the events of a run into reasoning, then content.
 
@@ -397,7 +421,7 @@ class ChatFold:
         return "length" if said and said[-1].state == "truncated" else "stop"
 
     @property
-    def usage(self) -> Json:
+    def usage(self) -> ChatUsage:
         """The tokens of all members, as the ledger has them."""
         used = self.minutes.usage
         return {
@@ -408,10 +432,16 @@ class ChatFold:
         }
 
     @property
-    def summary(self) -> Json:
+    def summary(self) -> ChatSummary:
         """The object `council` of the last chunk."""
         report = build_report(self.minutes)
-        return {name: report[name] for name in ("run", "status", "trust", "cost", "degraded")}
+        return {
+            "run": report["run"],
+            "status": report["status"],
+            "trust": report["trust"],
+            "cost": report["cost"],
+            "degraded": report["degraded"],
+        }
 
 
 def _split_verdict(text: str) -> tuple[list[str], str]:

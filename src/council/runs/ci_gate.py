@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict, cast, get_args
+from typing import get_args
 
 from council.errors import UsageError
 from council.runs.outcome import EXIT_COMPLETE, EXIT_GATED, EXIT_PARTIAL, exit_code
@@ -18,80 +18,42 @@ MIN_JUDGES = 2
 COVERAGE_HOLE = "coverage_hole"  # state of a `degraded` row for material the judges were not shown
 
 
-class GateSeat(TypedDict):
-    state: str
-    verdict: str | None
-
-
-class GateFinding(TypedDict):
-    severity: str
-
-
-class GateProblem(TypedDict):
-    """A seat that did not answer, or a problem of the whole council."""
-
-    state: str
-    reason: str
-
-
-class GateQuorum(TypedDict):
-    asked: int
-
-
-class GateReport(TypedDict):
-    """What the gate reads of a report. Reports of older versions have not all fields."""
-
-    status: str
-    verdict: str | None
-    seats: list[GateSeat]
-    quorum: GateQuorum
-    findings: list[GateFinding]
-    degraded: list[GateProblem]
-    task: NotRequired[str]
-    by_rule: NotRequired[dict[str, str] | None]
-    uncorroborated: NotRequired[list[str] | None]
-
-
 def evaluate_gate(report: Json, fail_on: str, rule: str = DEFAULT_RULE) -> tuple[int, str]:
     """Return the exit code and one line with the reason. `rule` combines the verdicts, whichever rule the run used."""
     if fail_on not in FAIL_ON:
         raise UsageError(f'unknown --fail-on "{fail_on}": use {", ".join(FAIL_ON)}')
     if rule not in RULES:
         raise UsageError(f'unknown --rule "{rule}": use {", ".join(RULES)}')
-    ruled, remark = apply_rule(report, rule)
-    code, why = _find_inconclusive(ruled) or _evaluate_verdict(ruled, fail_on)
+    report, remark = apply_rule(report, rule)
+    code, why = _find_inconclusive(report) or _evaluate_verdict(report, fail_on)
     return code, f"gate: {why}{remark}"
 
 
-def _read_report(report: Json) -> GateReport:
-    return cast(GateReport, report)
-
-
-def apply_rule(report: Json, rule: str) -> tuple[GateReport, str]:
+def apply_rule(report: Json, rule: str) -> tuple[Json, str]:
     """Return the report with the verdict by a rule, and why it differs. Runs of older versions have only their own verdict."""
-    gated = _read_report(report)
-    by_rule = gated.get("by_rule") or {}
-    verdict = by_rule.get(rule)
-    if not verdict or gated["verdict"] is None:
-        return gated, ""
-    weak = gated.get("uncorroborated") or []
-    remark = ""
-    if rule == "corroborated" and weak and by_rule.get("consensus") != verdict:
-        remark = f"; the FAIL of {' and '.join(weak)} counts as WARN, because its evidence was not found (--rule consensus fails on it)"
-    return {**gated, "verdict": verdict}, remark
+    ruled = (report.get("by_rule") or {}).get(rule)
+    if not ruled or report["verdict"] is None:
+        return report, ""
+    weak = report.get("uncorroborated") or []
+    is_weaker = rule == "corroborated" and weak and (report["by_rule"].get("consensus") != ruled)
+    remark = (
+        f"; the FAIL of {' and '.join(weak)} counts as WARN, because its evidence was not found (--rule consensus fails on it)"
+        if is_weaker
+        else ""
+    )
+    return report | {"verdict": ruled}, remark
 
 
 def verdict_exit_code(report: Json, fail_on: str | None) -> int:
     """Return the exit code for the verdict of a complete run, without the gate's quorum checks."""
-    gated = _read_report(report)
-    if gated["verdict"] is None or fail_on == "never":
+    if report["verdict"] is None or fail_on == "never":
         return EXIT_COMPLETE
-    if fail_on and _find_gate_match(gated, fail_on):
+    if fail_on and _find_gate_match(report, fail_on):
         return EXIT_GATED
-    return EXIT_PARTIAL if _list_coverage_holes(gated) or gated["verdict"] == "DISAGREE" else EXIT_COMPLETE
+    return EXIT_PARTIAL if _list_coverage_holes(report) or report["verdict"] == "DISAGREE" else EXIT_COMPLETE
 
 
-def _find_inconclusive(report: GateReport) -> tuple[int, str] | None:
+def _find_inconclusive(report: Json) -> tuple[int, str] | None:
     """Return code and reason if the run cannot be gated, else None. Applies to `never` too: it waives findings, not a missing review."""
     if report["status"] != "complete":
         states = [seat["state"] for seat in report["seats"] if seat["state"] not in OK_STATES]
@@ -107,7 +69,7 @@ def _find_inconclusive(report: GateReport) -> tuple[int, str] | None:
     return (EXIT_PARTIAL, "inconclusive: the run has no verdict") if report["verdict"] is None else None
 
 
-def _evaluate_verdict(report: GateReport, fail_on: str) -> tuple[int, str]:
+def _evaluate_verdict(report: Json, fail_on: str) -> tuple[int, str]:
     facts = _format_facts(report)
     if fail_on == "never":
         return EXIT_COMPLETE, f"{facts}; --fail-on never"
@@ -120,7 +82,7 @@ def _evaluate_verdict(report: GateReport, fail_on: str) -> tuple[int, str]:
     return EXIT_COMPLETE, f"{facts}; --fail-on {fail_on} is not met"
 
 
-def _find_gate_match(report: GateReport, fail_on: str) -> str:
+def _find_gate_match(report: Json, fail_on: str) -> str:
     """Return the verdict or finding that meets the gate, or ""."""
     if fail_on in SEVERITIES:
         grave = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
@@ -130,26 +92,26 @@ def _find_gate_match(report: GateReport, fail_on: str) -> str:
     return verdict if VERDICT_ORDER.index(verdict) >= VERDICT_ORDER.index(fail_on.upper()) else ""
 
 
-def _effective_verdict(report: GateReport) -> str:
+def _effective_verdict(report: Json) -> str:
     """Return the judges' verdict, undoing a WARN that only a coverage hole caused; a critical finding excludes PASS."""
     all_pass = set(_list_verdicts(report)) == {"PASS"}
     only_capped = _list_coverage_holes(report) and all_pass and not _count_severities(report)["critical"]
     return "PASS" if only_capped else str(report["verdict"])
 
 
-def _list_verdicts(report: GateReport) -> Sequence[str]:
-    return [word for seat in report["seats"] if (word := seat["verdict"]) and word in get_args(VerdictWord)]
+def _list_verdicts(report: Json) -> Sequence[str]:
+    return [seat["verdict"] for seat in report["seats"] if seat["verdict"] in get_args(VerdictWord)]
 
 
-def _list_coverage_holes(report: GateReport) -> Sequence[str]:
+def _list_coverage_holes(report: Json) -> Sequence[str]:
     return [row["reason"] for row in report["degraded"] if row["state"] == COVERAGE_HOLE]
 
 
-def _count_severities(report: GateReport) -> Counter[str]:
+def _count_severities(report: Json) -> Counter[str]:
     return Counter(finding["severity"] for finding in report["findings"])
 
 
-def _format_facts(report: GateReport) -> str:
+def _format_facts(report: Json) -> str:
     counts = [f"{n} {severity}" for severity in SEVERITIES if (n := _count_severities(report)[severity])]
     judges = f"{len(_list_verdicts(report))} of {report['quorum']['asked']} judges"
     return f"{report['verdict']} by {judges}, findings: {', '.join(counts) or 'none'}"

@@ -118,7 +118,7 @@ class SentMaterial(TypedDict):
     """The material that was sent. Secrets are masked."""
 
     receipt: PacketReceipt
-    dossier: str
+    dossier: Json  # of the first seat
 
 
 def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[AttemptRow]:

@@ -239,10 +239,11 @@ class RunContext:
                     provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
                 )
             except SearchError as error:
-                return list_failures(queries, error)
+                return [dict(row) for row in list_failures(queries, error)]
             most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
             try:
-                return await research(found, queries, max_results=most, freshness=freshness)
+                rows = await research(found, queries, max_results=most, freshness=freshness)
+                return [dict(row) for row in rows]
             finally:
                 await close_provider(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from council.errors import UsageError
 from council.runs.people import FormField, OpenQuestion, main_field
 from council.text_cleanup import clean
-from council.types import Json
 
 MAX_PROMPT_CHARS = 6_000  # characters of the prompt shown in a form
 ANSWER_FIELD = "answer"
@@ -31,13 +30,31 @@ JSON_TYPES = {
 JSON_ANSWER_HELP = "Your answer in plain text, or as JSON with the requested fields."
 
 
+class FormProperty(TypedDict):
+    """A field of a form, as JSON schema."""
+
+    type: str
+    description: str
+    enum: NotRequired[list[str]]
+    minimum: NotRequired[float]
+    maximum: NotRequired[float]
+
+
+class FormSchema(TypedDict):
+    """The flat form that a client shows, as JSON schema."""
+
+    type: Literal["object"]
+    properties: dict[str, FormProperty]
+    required: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Question to a person, with the schema of its form."""
 
     key: str
     message: str
-    schema: Json
+    schema: FormSchema
 
 
 class Person(Protocol):
@@ -70,7 +87,7 @@ def format_answer(row: OpenQuestion, form: Mapping[str, Any]) -> str:
     return json.dumps(answer, ensure_ascii=False) if answer else ""
 
 
-def _form_schema(row: OpenQuestion) -> Json:
+def _form_schema(row: OpenQuestion) -> FormSchema:
     if row["schema"] is None or not _fits_flat_form(row):
         about = JSON_ANSWER_HELP if row["schema"] else "Your answer, in plain text."
         return {
@@ -101,14 +118,18 @@ def _is_required(field: FormField, main: str | None) -> bool:
     return field["name"] == main or field["kind"] in ("choice", "boolean", "integer", "number")
 
 
-def _field_schema(field: FormField) -> Json:
+def _field_schema(field: FormField) -> FormProperty:
     about = field["help"] or field["name"].replace("_", " ")
     if field["kind"] == "list":
         return {"type": "string", "description": f"{about} (separate several with semicolons)"}
-    shown: Json = {"type": JSON_TYPES[field["kind"]], "description": about}
+    shown: FormProperty = {"type": JSON_TYPES[field["kind"]], "description": about}
     if field["kind"] == "choice":
         shown["enum"] = [str(choice) for choice in field["choices"]]
-    return shown | {bound: field[bound] for bound in ("minimum", "maximum") if bound in field}
+    if "minimum" in field:
+        shown["minimum"] = field["minimum"]
+    if "maximum" in field:
+        shown["maximum"] = field["maximum"]
+    return shown
 
 
 def _parse_value(field: FormField, value: Any) -> Any:
@@ -158,7 +179,7 @@ class ClientCall:
         return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
     async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        params = types.ElicitRequestFormParams(message=question.message, requested_schema=question.schema)
+        params = types.ElicitRequestFormParams(message=question.message, requested_schema=dict(question.schema))
         try:
             result = await self._request(question.key, types.ElicitRequest(params=params), types.ElicitResult)
         except (MCPError, ValidationError):

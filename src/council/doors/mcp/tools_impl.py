@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 
@@ -37,12 +37,40 @@ from council.runs import worker_client
 from council.runs.database_worker import embed_worker
 from council.runs.people import OpenQuestion
 from council.runs.service import Convener
-from council.store.interface import OPEN_STATUSES, RunStatus
+from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
 
 
-def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> Json:
+class StartedRun(TypedDict):
+    run: str
+
+
+class RunStatusObject(TypedDict):
+    """The status of a run, as council_wait returns it."""
+
+    run: str
+    status: RunStatus
+    phase: str | None
+    heard: int  # seats that have answered
+    done: bool
+    line: str  # the same in words
+
+
+class CancelledRun(RunStatusObject):
+    """The status of a run after council_cancel. `cancelled` is false if it had already ended."""
+
+    cancelled: bool
+
+
+class RunList(TypedDict):
+    runs: list[RunRow]
+
+
+ToolResult = StartedRun | RunStatusObject | CancelledRun | RunList | Json
+
+
+def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> RunStatusObject:
     return {
         "run": minutes.run,
         "status": status,
@@ -225,7 +253,7 @@ class CouncilTools:
         self._shared_convener = Convener(
             owner.folder, owner.env, config=owner.config
         )  # shares its store with the others
-        self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[Json]]] = {
+        self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[ToolResult]]] = {
             "council_start": self.start,
             "council_wait": self.wait,
             "council_result": self.result,
@@ -235,7 +263,7 @@ class CouncilTools:
             "council_panel": self.hold_panel,
         }
 
-    async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
+    async def call(self, tool: str, arguments: Any, client: ClientContext) -> ToolResult:
         return await self._handlers[tool](arguments, client)
 
     @asynccontextmanager
@@ -253,14 +281,14 @@ class CouncilTools:
 
     # Starting
 
-    async def start(self, arguments: StartArguments, client: ClientContext) -> Json:
+    async def start(self, arguments: StartArguments, client: ClientContext) -> StartedRun:
         async with self._plan(arguments, client) as (convener, plan):
             with anyio.CancelScope(shield=True):  # a cancelled call must not leave a queued run without a worker
                 run = await convener.enqueue(plan)
                 await worker_client.ensure_worker(convener.store, run, convener.env)
         return {"run": run}
 
-    async def hold_panel(self, arguments: PanelArguments, client: ClientContext) -> Json:
+    async def hold_panel(self, arguments: PanelArguments, client: ClientContext) -> ToolResult:
         """Start a panel and wait for it. Return its answers and their comparison, or its status if it takes longer."""
         excluded = {"exclude_family": list(arguments.exclude_family)} if arguments.exclude_family else {}
         request = StartArguments(
@@ -269,12 +297,12 @@ class CouncilTools:
             options={**arguments.options, **excluded},
             folder=arguments.folder,
         )
-        run = str((await self.start(request, client))["run"])
+        run = (await self.start(request, client))["run"]
         status = await self.wait(WaitArguments(run=run, seconds=arguments.seconds), client)
         if not status["done"]:
             return status
         report = await self.result(ResultArguments(run=run, tail=False), client)
-        return status | select_panel_fields(report)
+        return {**status, **select_panel_fields(report)}
 
     async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> Json:
         async with self._plan(arguments, client) as (_, plan):
@@ -327,7 +355,7 @@ class CouncilTools:
 
     # Waiting
 
-    async def wait(self, arguments: WaitArguments, client: ClientContext) -> Json:
+    async def wait(self, arguments: WaitArguments, client: ClientContext) -> RunStatusObject:
         run = await self._resolve_run(arguments.run, client.roots)
         minutes, status = await self._load_minutes(run)
         if status in OPEN_STATUSES:
@@ -335,7 +363,7 @@ class CouncilTools:
         awaited = [row["seat"] for row in await self._shared_convener.open_asks(run)]
         return run_status(*await self._load_minutes(run), awaited)
 
-    async def cancel(self, arguments: CancelArguments, client: ClientContext) -> Json:
+    async def cancel(self, arguments: CancelArguments, client: ClientContext) -> CancelledRun:
         """Stop a run and return its status. `cancelled` is false if it had already ended."""
         run = await self._resolve_run(arguments.run, client.roots)
         store = self._shared_convener.store
@@ -348,7 +376,7 @@ class CouncilTools:
             with anyio.move_on_after(CANCEL_WAIT_S):
                 async for _ in self._shared_convener.follow(run, 0):
                     pass
-        return run_status(*await self._load_minutes(run)) | {"cancelled": is_cancelled}
+        return {**run_status(*await self._load_minutes(run)), "cancelled": is_cancelled}
 
     async def _load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
         """Return the minutes so far and the status."""
@@ -368,8 +396,8 @@ class CouncilTools:
         report = read_report(minutes)
         return report | {"answer": add_tail(report["answer"], report["tail"])} if arguments.tail else report
 
-    async def list_runs(self, arguments: ListArguments, client: ClientContext) -> Json:
-        rows: list[Json] = []
+    async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
+        rows: list[RunRow] = []
         async for run in self._shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
             is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
             if is_wanted and limits.is_within(Path(run["folder"]), client.roots):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -219,9 +219,15 @@ async def get_members(app_state: AppStateDep, user: UserDep) -> ApiResponse:
         return ApiResponse(found | {"presets": _list_presets(convener)})
 
 
-def _list_presets(convener: Convener) -> list[Json]:
+class PresetRow(TypedDict):
+    name: str
+    about: str
+
+
+def _list_presets(convener: Convener) -> list[PresetRow]:
     """Return the named sets of perspectives; one that cannot be read has its error instead of a description."""
-    folder, rows = config_folder(convener.env) / "presets", []
+    folder = config_folder(convener.env) / "presets"
+    rows: list[PresetRow] = []
     for name in list_presets(folder):
         try:
             rows.append({"name": name, "about": load_preset(name, folder).about})
