@@ -37,6 +37,7 @@ from council.runs import worker_client
 from council.runs.database_worker import embed_worker
 from council.runs.people import OpenQuestion
 from council.runs.service import Convener
+from council.settings import SettingFlags, drop_unset
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
@@ -343,14 +344,20 @@ class CouncilTools:
             await convener.close()
 
     def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
-        flags: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
-        flags |= {"models": list(common.models) or None, "cheap": common.cheap or None}
-        flags |= {"check": common.check or None, "exclude_family": list(common.exclude_family) or None}
-        flags |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
-        flags |= {"profile": profile if isinstance(profile, str) else None}  # the options check refuses other types
-        flags = {name: value for name, value in flags.items() if value is not None}
+        flags: SettingFlags = {
+            "timeout": common.timeout,
+            "effort": common.effort,
+            "seats": dict(common.seats) or None,
+            "models": list(common.models) or None,
+            "cheap": common.cheap or None,
+            "check": common.check or None,
+            "exclude_family": list(common.exclude_family) or None,
+            "max_cost": cap,
+            "allow_unpriced": self.owner.allow_unpriced or None,
+            "profile": profile if isinstance(profile, str) else None,  # the options check refuses other types
+        }
         return Convener(
-            folder, self.owner.env, flags=flags, config=self.owner.config, store=self._shared_convener.store
+            folder, self.owner.env, flags=drop_unset(flags), config=self.owner.config, store=self._shared_convener.store
         )
 
     # Waiting

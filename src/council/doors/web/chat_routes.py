@@ -53,6 +53,7 @@ from council.planning.plan import Plan
 from council.protocols.seats import PanelContext
 from council.runs.service import Convener
 from council.runs.tokens import User
+from council.settings import SettingFlags
 from council.settings.schema import quote_value
 from council.store.interface import RequestKey
 from council.types import Json
@@ -211,7 +212,7 @@ async def _plan(
     question = read_messages(messages)
     settings = app_state.owner.settings(app_state.owner.folder)
     settings.require_trust()
-    flags: Json = {"effort": body.reasoning_effort} if body.reasoning_effort in EFFORTS else {}
+    flags: SettingFlags = {"effort": body.reasoning_effort} if body.reasoning_effort in EFFORTS else {}
     if body.check and not model.is_title:
         flags["check"] = True
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), None)

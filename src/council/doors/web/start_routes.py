@@ -27,6 +27,7 @@ from council.protocols.common.perspectives import list_presets, load_preset
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.runs.tokens import User
+from council.settings import SettingFlags, drop_unset
 from council.settings.config_files import config_folder
 from council.types import Json
 
@@ -106,7 +107,7 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     explorers = [explorer] if isinstance(explorer, str) else []
     limits.check_members([*request.seats.values(), *request.models, *explorers], settings)
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
-    async with app_state.open_convener(folder, user, **_make_flags(request, options, cap)) as convener:
+    async with app_state.open_convener(folder, user, **_make_flags(request, options.get("profile"), cap)) as convener:
         plan = await convener.plan(
             _question_words(request),
             options,
@@ -145,13 +146,18 @@ def _make_material(request: RunRequest) -> Material:
     )
 
 
-def _make_flags(request: RunRequest, options: Json, cap: float | None) -> Json:
-    profile = options.get("profile")
-    flags: Json = {"max_cost": cap, "effort": request.effort, "seats": dict(request.seats) or None}
-    flags |= {"models": list(request.models) or None, "cheap": request.cheap or None}
-    flags |= {"check": request.check or None, "exclude_family": list(request.exclude_family) or None}
-    flags["profile"] = profile if isinstance(profile, str) else None  # the options check refuses other types
-    return {name: value for name, value in flags.items() if value is not None}
+def _make_flags(request: RunRequest, profile: object, cap: float | None) -> SettingFlags:
+    flags: SettingFlags = {
+        "max_cost": cap,
+        "effort": request.effort,
+        "seats": dict(request.seats) or None,
+        "models": list(request.models) or None,
+        "cheap": request.cheap or None,
+        "check": request.check or None,
+        "exclude_family": list(request.exclude_family) or None,
+        "profile": profile if isinstance(profile, str) else None,  # the options check refuses other types
+    }
+    return drop_unset(flags)
 
 
 def _is_filled(name: str, value: Any) -> bool:
