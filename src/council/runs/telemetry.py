@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -52,6 +52,13 @@ PROVIDER_NAMES = {
     "xai": "x_ai",
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
+}
+# Attributes of token counts, by their names in `Usage.as_json`.
+USAGE_ATTRIBUTES: dict[Literal["in", "out", "cached", "written"], str] = {
+    "in": "input_tokens",
+    "out": "output_tokens",
+    "cached": "cache_read.input_tokens",
+    "written": "cache_creation.input_tokens",
 }
 NAME = re.compile(r"[\w.:/@+*-]{1,200}")  # of a model or a response; anything else may be text of a prompt
 NANOS = 1_000_000_000
@@ -304,13 +311,7 @@ def _describe_result(result: AttemptResult | None, content: bool) -> Attributes:
     if result is None or "fault" in result:
         return about
     usage = result.get("usage") or {}
-    names = {
-        "in": "input_tokens",
-        "out": "output_tokens",
-        "cached": "cache_read.input_tokens",
-        "written": "cache_creation.input_tokens",
-    }
-    for name, attribute in names.items():
+    for name, attribute in USAGE_ATTRIBUTES.items():
         if usage.get(name) or (name in usage and name in ("in", "out")):
             about[f"gen_ai.usage.{attribute}"] = usage[name]
     if model := _clean_name(result.get("model")):
