@@ -39,8 +39,24 @@ def format_plan(plan: Json) -> list[str]:
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
         *_format_skippable(plan),
+        *_format_advice(plan.get("advice")),
         *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
+
+
+def _format_advice(advice: Json | None) -> list[str]:
+    """Return the protocol that is worth its price, with its reason; nothing if the plan has it."""
+    if not advice:
+        return []
+    return [
+        f"advice: protocol {advice['protocol']}: {advice['why']}",
+        f"        {format_advised_price(advice)}; choose it with --protocol auto",
+    ]
+
+
+def format_advised_price(advice: Json) -> str:
+    calls = f"at most {format_count(advice['calls'], 'call')}"
+    return calls if advice["cost"] is None else f"{calls}, {format_usd(advice['cost'])} expected"
 
 
 def format_plan_facts(plan: Json) -> list[str]:
@@ -126,11 +142,12 @@ def format_summary(report: Json, verb: str = "") -> list[str]:
     savings = format_savings(report.get("stops") or [])
     saved = f" · saved by stops: {savings}" if savings else ""
     verb = verb or ("replay" if report["status"] == "complete" else "resume")
+    command = "runs replay" if verb == "replay" else verb
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
         f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{format_saving(report['cost'].get('cached_saving'))}{saved} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
-        f"{verb}: council {verb} {report['run']}",
+        f"{verb}: council {command} {report['run']}",
     ]
 
 
