@@ -12,6 +12,7 @@ import pytest
 
 import council
 from council.engine.layout import format_cost, format_round_name
+from council.engine.records import CostRow
 from council.engine.trust import LIMITS, SUPPORTS
 from council.language import LANGUAGES
 from council.text_cleanup import quote_tail_lines
@@ -160,7 +161,7 @@ def test_a_phase_is_named_in_the_language(language: str, phase: str, name: str) 
     ],
 )
 def test_a_cost_is_named_in_the_language(language: str, text: str) -> None:
-    cost = {"usd": 0.5, "cap": 1.0, "estimated": True, "unpriced": []}
+    cost: CostRow = {"usd": 0.5, "cap": 1.0, "estimated": True, "unpriced": []}
     assert format_cost(cost, load_wording(language)) == text
 
 

@@ -123,7 +123,7 @@ class Plan:
         if self.shortfall:
             self.shortfall.raise_error()
 
-    def as_json(self) -> Json:
+    def as_json(self) -> PlanObject:
         """Return the object `council.plan/1`."""
         timeout = self.timeouts.__getitem__
         chair = self.roster.chair
@@ -181,7 +181,7 @@ class Plan:
             plan["exclude_family"] = list(self.excluded_vendors)
         if self.roster.helpers:
             plan["helpers"] = [make_plan_seat(seat, timeout) for seat in self.roster.helpers]
-        return dict(plan)
+        return plan
 
     def setup(self) -> RunSetup:
         """Return the setup that another process needs to resume the run."""

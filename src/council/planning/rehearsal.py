@@ -25,7 +25,18 @@ from council.planning.estimate import RehearsedCall, build_call, strip_seat_name
 from council.planning.plan_object import PlanPhase, PlanWarmStart
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
-from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
+from council.types import (
+    CarryOut,
+    Json,
+    LookupRow,
+    Outcome,
+    Packet,
+    Question,
+    Roster,
+    SearchRow,
+    Step,
+    Verdict,
+)
 
 EMPTY_PACKET = Packet()
 NO_TIMEOUTS: Mapping[str, float] = MappingProxyType({})
@@ -214,16 +225,19 @@ def looking_council() -> type[Council]:
     return LookingCouncil
 
 
-async def _fake_lookup(wanted: Json) -> list[Json]:
-    files = [
+async def _fake_lookup(wanted: Json) -> list[LookupRow]:
+    files: list[LookupRow] = [
         {"look": "file", "path": one["path"], "from": 1, "to": 1, "lines": 1, "content": "…"}
         for one in wanted.get("files", [])
     ]
-    names = [{"look": "name", "name": name, "paths": ["…"], "more": 0} for name in wanted.get("names", [])]
-    return [*files, *names, *({"look": "pattern", "pattern": one, "hits": []} for one in wanted.get("patterns", []))]
+    names: list[LookupRow] = [
+        {"look": "name", "name": name, "paths": ["…"], "more": 0} for name in wanted.get("names", [])
+    ]
+    patterns: list[LookupRow] = [{"look": "pattern", "pattern": one, "hits": []} for one in wanted.get("patterns", [])]
+    return [*files, *names, *patterns]
 
 
-async def _fake_search(wanted: Json) -> list[Json]:
+async def _fake_search(wanted: Json) -> list[SearchRow]:
     return [
         {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
     ]

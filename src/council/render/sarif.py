@@ -16,6 +16,7 @@ from council.engine.layout import (
     list_holders,
     parse_location,
 )
+from council.engine.records import FindingRow, ReportObject
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
@@ -45,7 +46,7 @@ LOWER_SEVERITIES = ("significant", "minor")
 REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 
-def render(report: Json) -> str:
+def render(report: ReportObject) -> str:
     """Render one run with a rule per category."""
     rules = sorted({_rule_id(finding) for finding in report["findings"]})
     run = {
@@ -84,7 +85,7 @@ def render_run(run: FinishedRun) -> str:
     return render(run.report)
 
 
-def _rule_id(finding: Json) -> str:
+def _rule_id(finding: FindingRow) -> str:
     """Return the rule of a finding: its category and, for security, its severity, because that is a property of a rule."""
     words = re.sub(r"\W+", "-", clean(finding["category"]).lower()).strip("-")
     grade = finding["severity"] if _is_security(words) and finding["severity"] in LOWER_SEVERITIES else ""
@@ -104,7 +105,7 @@ def _describe_rule(rule: str) -> Json:
     return described | {"properties": {"tags": ["security"], "security-severity": SECURITY_SEVERITIES[grade]}}
 
 
-def _build_invocation(report: Json) -> Json:
+def _build_invocation(report: ReportObject) -> Json:
     notifications = [
         {
             "level": "warning",
@@ -115,7 +116,7 @@ def _build_invocation(report: Json) -> Json:
     return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": notifications}
 
 
-def _build_result(finding: Json, rules: list[str]) -> Json:
+def _build_result(finding: FindingRow, rules: list[str]) -> Json:
     rule = _rule_id(finding)
     return {
         "ruleId": rule,
@@ -137,7 +138,7 @@ def _build_result(finding: Json, rules: list[str]) -> Json:
     }
 
 
-def _format_message(finding: Json) -> str:
+def _format_message(finding: FindingRow) -> str:
     disputed = f", {format_disputed(finding)}" if finding["disputed"] else ""
     lines = [finding["description"], format_fix(finding), f"Why: {finding['why']}"]
     found = parse_location(finding)
@@ -154,7 +155,7 @@ def _escape_text(text: str) -> str:
     return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked).strip() or "no text"
 
 
-def _build_location(finding: Json) -> Json:
+def _build_location(finding: FindingRow) -> Json:
     """Return the file and a region. Tools need one; without a known line it is the first, and the message says so."""
     found = parse_location(finding)
     if not found:

@@ -20,6 +20,7 @@ from typing import IO, Any, Literal
 
 from typing_extensions import TypedDict
 
+from council.engine.records import ReportObject
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
 from council.planning.plan_object import CostEstimate
@@ -48,7 +49,7 @@ class EndedRow:
     status: str
     hash: str = ""
     error: str | None = None
-    report: Json | None = None
+    report: ReportObject | None = None
     usd: float = 0.0
 
     def as_line(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from council.engine.agreement import compute_agreement, join_sides, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
+from council.engine.records import Shift
 from council.protocols.advisors.options import AdvisorsOptions, Flow
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
@@ -119,7 +120,7 @@ def _round_stances(said: Round[Any]) -> dict[str, Stance]:
     }
 
 
-def _declared_changes(transcript: list[Round[Any]]) -> list[Json]:
+def _declared_changes(transcript: list[Round[Any]]) -> list[Shift]:
     return stance_changes([_round_stances(said) for said in transcript])
 
 
@@ -167,11 +168,11 @@ def _list_differences(reply: Refereed, tensions: list[str]) -> list[Difference]:
     return [Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(tensions)]
 
 
-def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
+def _combine_shifts(reply: Refereed, declared: list[Shift]) -> list[Shift]:
     """Return the declared changes, plus the referee's account of the other advisors; a change without evidence is a weak flip."""
     moved = {one["seat"] for one in declared}
     positions = reply.changes_by_advisor if isinstance(reply, RefereedRounds) else {}
-    return declared + [
+    told: list[Shift] = [
         {
             "seat": name,
             "from": one.opened_with,
@@ -183,3 +184,4 @@ def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
         for name, one in positions.items()
         if name not in moved
     ]
+    return declared + told

@@ -11,10 +11,18 @@ from typing import Any
 from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, response_names
+from council.engine.records import Disagreement, Dissent, SeatPosition
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
-from council.protocols.ranking.rules import RankingTable, filter_ballots
+from council.protocols.ranking.rules import (
+    BallotRow,
+    LabelledStanding,
+    RankedAnswer,
+    RankingDetails,
+    RankingTable,
+    filter_ballots,
+)
 from council.text_cleanup import replace_labels
 from council.types import Json, Round, Seat, Statement, Verdict
 
@@ -85,7 +93,7 @@ def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Js
     """Return the disputes, the table and the ballots under the labels that only the chair gets."""
     label_of = {seat: label for label, seat in seats_by_label(responses).items()}
     names = {seat: f"Response {label}" for seat, label in label_of.items()}
-    rows = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
+    rows: list[LabelledStanding] = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
     place = {seat: n for n, seat in enumerate(label_of)}  # by label: seating order would reveal the authors
     slips = sorted(review.reader_ballots.values(), key=lambda slip: place.get(slip.reader, len(place)))
     return {
@@ -118,29 +126,30 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
     """Build the verdict from the chair's answer and the ballots. `labels` are the chair's; the readers' are added."""
     table, cast = review.table, rule.filter_ballots(review.ballots)
     names = {name: said.seat.label for name, said in review.answers.items()}
+    details: RankingDetails = {
+        "table": [row.as_json() for row in table.standings],
+        "winner": table.winner,
+        "differ": table.differ,
+        "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
+        "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
+        "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
+    }
     return Verdict(
         answer,
         result=rule.describe_outcome(table),
         caveats=() if cast else (UNRANKED_CAVEAT,),
         disagreements=(*_split_answers_json(review, names), *_tie_json(review, names)),
         dissent=tuple(_dissent_json(review, names)),
-        details={
-            "table": [row.as_json() for row in table.standings],
-            "winner": table.winner,
-            "differ": table.differ,
-            "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
-            "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
-            "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
-        },
+        details=dict(details),
     )
 
 
-def _ballot_json(slip: ReaderBallot, names: SeatNames) -> Json:
-    order = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
+def _ballot_json(slip: ReaderBallot, names: SeatNames) -> BallotRow:
+    order: list[RankedAnswer] = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
     return {"dispute": slip.relabel(slip.ballot.dispute, names), "order": order}
 
 
-def _split_answers_json(review: Review, names: SeatNames) -> list[Json]:
+def _split_answers_json(review: Review, names: SeatNames) -> list[Disagreement]:
     """Return the answers that one reader put first and another last."""
     return [
         {
@@ -154,7 +163,7 @@ def _split_answers_json(review: Review, names: SeatNames) -> list[Json]:
     ]
 
 
-def _tie_json(review: Review, names: SeatNames) -> list[Json]:
+def _tie_json(review: Review, names: SeatNames) -> list[Disagreement]:
     """Return the first choices, if no single answer won."""
     cast = rule.filter_ballots(review.ballots)
     if not cast or review.table.winner:
@@ -167,12 +176,14 @@ def _tie_json(review: Review, names: SeatNames) -> list[Json]:
     return [{"issue": "which answer is best: no answer is alone in first place", "positions": held}]
 
 
-def _positions_json(review: Review, readers: list[str], seat: str, position: str, names: SeatNames) -> list[Json]:
+def _positions_json(
+    review: Review, readers: list[str], seat: str, position: str, names: SeatNames
+) -> list[SeatPosition]:
     whys = review.reasons(readers, seat, names)
     return [{"seat": one, "position": position, "why": why} for one, why in zip(readers, whys, strict=True)]
 
 
-def _dissent_json(review: Review, names: SeatNames) -> list[Json]:
+def _dissent_json(review: Review, names: SeatNames) -> list[Dissent]:
     """Return the readers who put the winner last."""
     winner = review.table.winner
     return [

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from council.answer_filter import clean_answer
 from council.engine.council import Council
 from council.errors import SeatAbsent
 from council.protocols.common.check import Critique
 from council.types import Json, Statement, TrustFact, Verdict
+
+
+class SoloRound(TypedDict):
+    """An attack of a seat on its own answer."""
+
+    errors: list[Json]  # the fields of check.FoundError
+    corrected: bool  # whether it wrote the answer again
+
 
 ROUNDS = (("attack", "rewrite"), ("attack-again", "rewrite-again"))
 
@@ -19,7 +27,7 @@ async def solo(council: Council) -> Verdict:
         drafts = await council.poll(council.members, "solo/draft")
     (seat,) = council.members
     said: Statement[Any] = drafts[seat.name]
-    rounds: list[Json] = []
+    rounds: list[SoloRound] = []
     for number, (attack, rewrite) in enumerate(ROUNDS, 1):
         try:
             async with council.phase(attack):
@@ -41,7 +49,7 @@ async def solo(council: Council) -> Verdict:
     )
 
 
-def list_facts(seat: str, rounds: list[Json]) -> list[TrustFact]:
+def list_facts(seat: str, rounds: list[SoloRound]) -> list[TrustFact]:
     """Return the limits of an answer that only its author has examined."""
     if not rounds:
         return []
