@@ -305,6 +305,58 @@ DIFF_SCOPE = "The diff is the object of this review: what it changes, and the ne
 NO_MATCH = "no file here matches"  # start of the remark that other material is reviewed
 
 
+class DossierFile(TypedDict):
+    """A file of the packet; its lines are numbered."""
+
+    path: str
+    content: str
+
+
+class DossierSpec(TypedDict):
+    """The specification to judge against; the source is "none" without one."""
+
+    source: str
+    content: str
+
+
+class DossierAttachment(TypedDict):
+    """An image or a PDF that is sent beside the packet."""
+
+    path: str
+    media_type: str
+
+
+class DossierContext(TypedDict):
+    """The material of a packet."""
+
+    files: list[DossierFile]
+    diff: str
+    spec: DossierSpec
+    prior_decisions: list[str]
+    environment: NotRequired[str]
+    commits: NotRequired[list[str]]
+    attachments: NotRequired[list[DossierAttachment]]
+    scope: NotRequired[str]  # of a review of changes
+
+
+class CouncilPacket(TypedDict):
+    """A packet as a seat reads it."""
+
+    version: str
+    mode: str  # the task
+    target: str
+    context: DossierContext
+    perspective: NotRequired[str]
+    perspective_description: NotRequired[str]
+    output_schema: NotRequired[Json]
+
+
+class Dossier(TypedDict):
+    """The packet of a seat, under its name."""
+
+    council_packet: CouncilPacket
+
+
 @dataclass(frozen=True, slots=True)
 class Packet:
     """Material that is sent with the question."""
@@ -356,31 +408,38 @@ class Packet:
         perspective: str | None = None,
         perspective_description: str | None = None,
         output_schema: Json | None = None,
-    ) -> Json:
+    ) -> Dossier:
         """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
-        packet: Json = {"version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(mode)}
-        optional = {
-            "perspective": perspective,
-            "perspective_description": perspective_description,
-            "output_schema": output_schema,
+        packet: CouncilPacket = {
+            "version": "1.0",
+            "mode": mode,
+            "target": self.target,
+            "context": self._build_context(mode),
         }
-        return {"council_packet": packet | {name: value for name, value in optional.items() if value is not None}}
+        if perspective is not None:
+            packet["perspective"] = perspective
+        if perspective_description is not None:
+            packet["perspective_description"] = perspective_description
+        if output_schema is not None:
+            packet["output_schema"] = output_schema
+        return {"council_packet": packet}
 
-    def _context_json(self, mode: str) -> Json:
-        return {
+    def _build_context(self, mode: str) -> DossierContext:
+        context: DossierContext = {
             "files": [{"path": file.path, "content": file.marked_content} for file in self.files],
             "diff": self.diff,
             "spec": {"source": self.spec_source or "none", "content": self.spec},
             "prior_decisions": list(self.prior_decisions),
-            **({"environment": self.environment} if self.environment else {}),
-            **({"commits": list(self.commits)} if self.commits else {}),
-            **(
-                {"attachments": [{"path": one.path, "media_type": one.media_type} for one in self.attachments]}
-                if self.attachments
-                else {}
-            ),
-            **({"scope": DIFF_SCOPE} if self.diff and mode == "validate" else {}),
         }
+        if self.environment:
+            context["environment"] = self.environment
+        if self.commits:
+            context["commits"] = list(self.commits)
+        if self.attachments:
+            context["attachments"] = [{"path": one.path, "media_type": one.media_type} for one in self.attachments]
+        if self.diff and mode == "validate":
+            context["scope"] = DIFF_SCOPE
+        return context
 
     def _iter_texts(self) -> Iterator[str]:
         yield from (text for file in self.files for text in (file.path, file.content))
@@ -498,6 +557,21 @@ class Step:
     is_final: bool = False  # free text that is the answer of the run: wrappers and openings are removed
 
 
+class StepResult(TypedDict):
+    """The result of a step as it is stored. Earlier versions have no `cut_material`."""
+
+    state: FinalState
+    text: str
+    reason: str
+    served_by: str
+    usage: UsageCounts
+    attempts: int
+    seconds: float
+    cut: NotRequired[list[str]]
+    dropped: NotRequired[list[str]]
+    cut_material: NotRequired[list[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of a step: an accepted answer, or an absence with its reason."""
@@ -518,19 +592,41 @@ class Outcome:
         """Return whether the answer counts. A truncated one has text only if its typed reply is complete."""
         return self.state in OK_STATES or (self.state == "truncated" and bool(self.text))
 
-    def as_json(self) -> Json:
-        optional = {name: list(getattr(self, name)) for name in ("cut", "dropped") if getattr(self, name)}
+    def as_json(self) -> StepResult:
+        result: StepResult = {
+            "state": self.state,
+            "text": self.text,
+            "reason": self.reason,
+            "served_by": self.served_by,
+            "usage": self.usage.as_json(),
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+        }
         if self.cut:
-            optional["cut_material"] = list(self.cut_material)
-        counted: Json = {"usage": self.usage.as_json(), "attempts": self.attempts, "seconds": self.seconds, **optional}
-        return {"state": self.state, "text": self.text, "reason": self.reason, "served_by": self.served_by, **counted}
+            result["cut"] = list(self.cut)
+        if self.dropped:
+            result["dropped"] = list(self.dropped)
+        if self.cut:
+            result["cut_material"] = list(self.cut_material)
+        return result
 
     @classmethod
-    def from_json(cls, value: Json) -> Outcome:
-        lists = {name: tuple(value.get(name, ())) for name in ("cut", "dropped", "cut_material")}
-        if lists["cut"] and "cut_material" not in value:
-            lists["cut_material"] = material_of_old_cuts(lists["cut"])
-        return cls(**{**value, **lists, "usage": Usage.from_json(value["usage"])})
+    def from_json(cls, result: StepResult) -> Outcome:
+        cut = tuple(result.get("cut", ()))
+        known = result.get("cut_material")
+        material = material_of_old_cuts(cut) if known is None else tuple(known)
+        return cls(
+            state=result["state"],
+            text=result.get("text", ""),
+            reason=result.get("reason", ""),
+            served_by=result.get("served_by", ""),
+            usage=Usage.from_json(result["usage"]),
+            attempts=result.get("attempts", 0),
+            seconds=result.get("seconds", 0.0),
+            cut=cut,
+            dropped=tuple(result.get("dropped", ())),
+            cut_material=material,
+        )
 
 
 # Look-ups and searches

@@ -17,7 +17,7 @@ from council.engine.trust import LIMITS, SUPPORTS
 from council.language import LANGUAGES
 from council.text_cleanup import quote_tail_lines
 from council.types import TrustFact
-from council.wording import Wording, fill_missing, load_wording, read_table
+from council.wording import Sections, Wording, fill_missing, load_wording, read_table
 
 ENGLISH = read_table("en")
 OTHERS = [language for language in LANGUAGES if language != "en"]
@@ -114,7 +114,7 @@ def test_every_fact_has_a_sentence_with_its_seats(language: str, fact: TrustFact
 
 
 def test_a_row_that_a_file_lacks_is_english() -> None:
-    own = {"headings": {"answer": "Antwort"}}
+    own: Sections = {"headings": {"answer": "Antwort"}}
     wording = Wording("de", fill_missing(own, ENGLISH))
     assert wording.heading("answer") == "Antwort"
     assert wording.heading("statements") == "Statements"

@@ -189,7 +189,7 @@ class Runner:
             plan = await make_plan(convener, request)
             packet = plan.packet
             if self.json:
-                print_json(preview_packet(plan) | {"receipt": make_packet_receipt(packet)})
+                print_json({**preview_packet(plan), "receipt": make_packet_receipt(packet)})
                 return 0
             table = fit_table(format_packet_table(packet), sys.stdout)
             click.echo(neutralize_commands("\n".join(table)))
