@@ -210,7 +210,7 @@ class CheckRow(TypedDict):
     author: str
     errors: list[CheckedErrorRow]
     checks: int
-    last_readers: NotRequired[list[str]]  # since version 0.3
+    last_readers: NotRequired[list[str]]  # absent in earlier versions
 
 
 class VerdictObject(TypedDict, total=False):
@@ -338,6 +338,14 @@ class SeatLookupRow(TypedDict):
     what: str
     found: int
     why: NotRequired[str]
+
+
+class SeatFields(TypedDict, total=False):
+    """Fields that a protocol adds to a seat of the report, or replaces."""
+
+    text: str | None
+    conclusion: str | None
+    confidence: str | None
 
 
 class ReportSeatRow(TypedDict):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from council import events as ev
 from council.calling.concurrency import MIN_WARM_TOKENS
@@ -58,9 +58,17 @@ _REHEARSALS: dict[tuple[object, ...] | None, Rehearsal] = {}
 MAX_CACHED_REHEARSALS = 256
 
 
+class PromptContext(TypedDict):
+    """The variables of every prompt besides the question and the seat."""
+
+    focus: dict[str, str]  # seat → what it looks at in this domain
+    packet: Packet
+    today: str  # YYYY-MM-DD
+
+
 def template_context(
     question: Question, roster: Roster, packet: Packet = EMPTY_PACKET, today: str = "2026-01-01"
-) -> Json:
+) -> PromptContext:
     """Return the variables of every prompt besides the question and the seat."""
     focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
     return {"focus": focus, "packet": packet, "today": today}

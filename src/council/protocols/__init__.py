@@ -20,7 +20,7 @@ from council.types import Json, Packet, Seat, Verdict
 
 if TYPE_CHECKING:
     from council.engine.minutes import Minutes, StatementMinutes
-    from council.engine.records import AttackPoint, ReportObject
+    from council.engine.records import AttackPoint, ReportObject, SeatFields
 
 # Definition
 
@@ -153,7 +153,7 @@ class ReportView:
         """Return extra fields of the report object."""
         return {}
 
-    def seat_fields(self, minutes: Minutes, seat: str) -> Json:
+    def seat_fields(self, minutes: Minutes, seat: str) -> SeatFields:
         """Return extra fields of a seat in the report object."""
         return {}
 

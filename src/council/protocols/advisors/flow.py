@@ -21,7 +21,7 @@ from council.protocols.advisors.rules import (
 from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.sections import dump_sections
 from council.protocols.common.stances import Stance, describe_vendor, is_unanimous
-from council.types import STATES_OUT_FOR_RUN, Difference, Json, Round, TrustFact, Verdict
+from council.types import STATES_OUT_FOR_RUN, Difference, Round, TrustFact, Verdict
 
 MIN_VERDICT_WORDS = 250
 
@@ -33,21 +33,18 @@ async def advisors(council: Council, **options: Any) -> Verdict:
     transcript: list[Round[Any]] = []
     for n in range(1, chosen.rounds + 1):
         least, most = word_limits(n, chosen.rounds)
-        given: Json = {
-            "flow": chosen.flow,
-            "round": n,
-            "rounds": chosen.rounds,
-            "transcript": list(transcript),
-            "least": least,
-            "words": most,
-            "heard": [],
-        }
         async with council.phase(f"r{n}"):
             said = await speak(
                 council.members,
                 f"advisors/{stage(n, chosen.rounds)}",
                 reply=Stand if chosen.early_stop else None,
-                **given,
+                flow=chosen.flow,
+                round=n,
+                rounds=chosen.rounds,
+                transcript=list(transcript),
+                least=least,
+                words=most,
+                heard=[],
             )
         transcript.append(said)
         council.stances.update(describe_stances(_latest_stances(transcript)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypedDict
 
 from pydantic import BeforeValidator, Field
 
@@ -81,6 +81,26 @@ class FoundError(Issue):
     harm: TextField = Field(
         default="", description="what happens to a reader who acts on the text as it is, in one sentence"
     )
+
+
+class FoundErrorRow(TypedDict):
+    """An error in a text as it is stored."""
+
+    severity: str
+    hits: str
+    flaw: str
+    correction: str
+    harm: str
+
+
+def dump_error(error: FoundError) -> FoundErrorRow:
+    return {
+        "severity": error.severity,
+        "hits": error.hits,
+        "flaw": error.flaw,
+        "correction": error.correction,
+        "harm": error.harm,
+    }
 
 
 class Critique(Reply):

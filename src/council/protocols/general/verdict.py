@@ -250,10 +250,10 @@ class Deliberation:
             )
             for one in reply.disagreements
         ]
-        update: Json = {"answer": remove_failures(reply.answer, known), "disagreements": rows}
-        if isinstance(reply, SpecSynthesis):
-            update["changes"] = [remove_failures(one, known) for one in reply.changes]
-        return reply.model_copy(update=update)
+        cleaned = reply.model_copy(update={"answer": remove_failures(reply.answer, known), "disagreements": rows})
+        if not isinstance(reply, SpecSynthesis):
+            return cleaned
+        return cleaned.model_copy(update={"changes": [remove_failures(one, known) for one in reply.changes]})
 
     def describe_removed(self, reply: Synthesis) -> str:
         """Return what `remove_failures` removes: unknown sources, raw JSON, or both."""

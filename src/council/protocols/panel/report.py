@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from council.engine.minutes import Minutes, StatementMinutes
+from council.engine.records import SeatFields
 from council.protocols import ReportView
 from council.protocols.common.sections import load_sections
 from council.types import Json
@@ -18,13 +19,16 @@ class PanelView(ReportView):
         details = _find_details(minutes)
         return {"comparison": details["clerk"]} if details and "clerk" in details else {}
 
-    def seat_fields(self, minutes: Minutes, seat: str) -> Json:
+    def seat_fields(self, minutes: Minutes, seat: str) -> SeatFields:
         """Return the seat's whole answer with its conclusion and confidence; all null if it has not answered."""
         said = minutes.statements_of(seat)[-1:]
         details = _find_details(minutes)
         closing = (details.get("closings") or {}).get(seat) if details else None
-        text = said[0].said if said else None
-        return {"text": text, **(closing or {"conclusion": None, "confidence": None})}
+        return {
+            "text": said[0].said if said else None,
+            "conclusion": closing["conclusion"] if closing else None,
+            "confidence": closing["confidence"] if closing else None,
+        }
 
     def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
         """Return the clerk's points first, then the answers; empty without a comparison."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
@@ -24,7 +24,7 @@ from council.protocols.ranking.rules import (
     filter_ballots,
 )
 from council.text_cleanup import replace_labels
-from council.types import Json, Round, Seat, Statement, Verdict
+from council.types import Round, Seat, Statement, Verdict
 
 SeatNames = Mapping[str, str]  # seat → its name in this context
 LABEL_LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
@@ -89,7 +89,42 @@ def seats_by_label(responses: Mapping[str, Statement[Any]]) -> dict[str, str]:
     return {label: said.seat.name for label, said in responses.items()}
 
 
-def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Json:
+class SplitAnswer(TypedDict):
+    """An answer that some readers put first and others last, with their reasons."""
+
+    label: str
+    firsts: list[str]
+    lasts: list[str]
+
+
+class ChairBallotRow(TypedDict):
+    """An answer on a ballot: its labels for the chair and for the reader, and the reason."""
+
+    label: str
+    there: str
+    why: str
+
+
+class ChairBallot(TypedDict):
+    """A ballot as the chair sees it; the author is unknown if the reader gave no answer."""
+
+    author: str | None
+    rows: list[ChairBallotRow]
+
+
+class ChairContext(TypedDict):
+    """The ranking in the chair's prompt, under the labels that only the chair gets."""
+
+    table: list[LabelledStanding]
+    winner: str | None
+    differ: bool
+    best: dict[str, Statement[Any]]
+    disputes: list[str]
+    opposed: list[SplitAnswer]
+    ballots: list[ChairBallot]
+
+
+def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> ChairContext:
     """Return the disputes, the table and the ballots under the labels that only the chair gets."""
     label_of = {seat: label for label, seat in seats_by_label(responses).items()}
     names = {seat: f"Response {label}" for seat, label in label_of.items()}
@@ -114,9 +149,9 @@ def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Js
     }
 
 
-def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> Json:
+def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> ChairBallot:
     there = {seat: label for label, seat in ballot.labels.items()}
-    rows = [
+    rows: list[ChairBallotRow] = [
         {"label": label_of[seat], "there": there[seat], "why": ballot.reason_for(seat, names)} for seat in ballot.order
     ]
     return {"author": label_of.get(ballot.reader), "rows": rows}

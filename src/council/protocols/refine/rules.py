@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
-from council.protocols.common.check import FoundError, format_error, rule_errors
+from council.protocols.common.check import FoundError, FoundErrorRow, dump_error, format_error, rule_errors
 from council.protocols.common.issues import SEVERE, IssueRuling, Point
 from council.types import Seat
 
@@ -48,16 +48,11 @@ def list_unsettled_errors(errors: DraftErrors, rulings: RulingsByAuthor) -> dict
     return found
 
 
-class AttackRow(TypedDict):
+class AttackRow(FoundErrorRow):
     """An error that another seat found in a draft, and its author's ruling."""
 
     id: str
     author: str
-    severity: str
-    hits: str
-    flaw: str
-    correction: str
-    harm: str
     landed: bool | None  # None: its author did not rule on it
     why: str
 
@@ -75,11 +70,7 @@ def describe_attacks(errors: DraftErrors, rulings: RulingsByAuthor) -> list[Atta
         {
             "id": name,
             "author": author,
-            "severity": error.severity,
-            "hits": error.hits,
-            "flaw": error.flaw,
-            "correction": error.correction,
-            "harm": error.harm,
+            **dump_error(error),
             "landed": ruling.landed,
             "why": ruling.why,
         }

@@ -7,14 +7,14 @@ from typing import Any, TypedDict
 from council.answer_filter import clean_answer
 from council.engine.council import Council
 from council.errors import SeatAbsent
-from council.protocols.common.check import Critique
-from council.types import Json, Statement, TrustFact, Verdict
+from council.protocols.common.check import Critique, FoundErrorRow, dump_error
+from council.types import Statement, TrustFact, Verdict
 
 
 class SoloRound(TypedDict):
     """An attack of a seat on its own answer."""
 
-    errors: list[Json]  # the fields of check.FoundError
+    errors: list[FoundErrorRow]
     corrected: bool  # whether it wrote the answer again
 
 
@@ -32,7 +32,7 @@ async def solo(council: Council) -> Verdict:
         try:
             async with council.phase(attack):
                 critique = await council.ask(seat, "solo/attack", reply=Critique, after=said, number=number)
-            rounds.append({"errors": [error.model_dump() for error in critique.reply.errors], "corrected": False})
+            rounds.append({"errors": list(map(dump_error, critique.reply.errors)), "corrected": False})
             if not critique.reply.errors:
                 skipped = [name for phases in ROUNDS[number - 1 :] for name in phases if name != attack]
                 council.note("no further attack", why="its author found no error in it", skipped=skipped)
