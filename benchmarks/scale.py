@@ -91,7 +91,7 @@ async def execute_here(folder: Path, env: dict[str, str], count: int) -> None:
 
 
 def start_worker(folder: Path, env: dict[str, str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "council", "worker", "--concurrency", str(AT_ONCE)]
+    command = [sys.executable, "-m", "council", "serve", "worker", "--concurrency", str(AT_ONCE)]
     return subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.DEVNULL, text=True)
 
 

@@ -226,7 +226,7 @@ def _fork_worker(
     address: str, command: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: int, stdout: int, stderr: int,
     start_new_session: bool, pass_fds: Sequence[int],
 ) -> Any:  # fmt: skip
-    """Start `python -m council worker` like `subprocess.Popen`. It outlives this process."""
+    """Start `python -m council serve worker` like `subprocess.Popen`. It outlives this process."""
     assert stdin == subprocess.DEVNULL and start_new_session
     if os.environ.get(REAL_WORKERS):
         how = {"stdin": stdin, "stdout": stdout, "stderr": stderr, "pass_fds": pass_fds}

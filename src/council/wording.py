@@ -132,11 +132,11 @@ class Wording:
         return f"{number:,}".replace(",", self._mark("thousands"))
 
     def format_level(self, level: str) -> str:
-        """Return a trust level; a word that is none stays."""
+        """Return a trust level in this language; an unknown word stays as it is."""
         return str(self.table["levels"].get(level, level))
 
     def format_status(self, status: str) -> str:
-        """Return the status of a point or a claim; a word that is none stays."""
+        """Return the status of a point or a claim in this language; an unknown word stays as it is."""
         return str(self.table["statuses"].get(status, status))
 
     # Phases

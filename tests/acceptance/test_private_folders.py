@@ -76,6 +76,7 @@ FORMS: dict[str, tuple[First, ...]] = {
     "ask": (First(("ask", *ASK), writes=(DATABASE,)),),
     "runs": (First(("runs",)), First(("runs", "fsck")), First(("runs", "export", "-o", "run.json"), exits=NO_RUN)),
     "replay": (First(("replay",), exits=NO_RUN),),
+    "list": (First(("list",)), First(("list", "models"))),
     "report": (First(("report",), exits=NO_RUN),),
     "gate": (First(("gate",), exits=NO_RUN),),
     "spend": (First(("spend",)),),

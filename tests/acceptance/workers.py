@@ -31,7 +31,7 @@ def _works_on(pid: int, data: Path) -> bool:
         env = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
-    return command[1:4] == [b"-m", b"council", b"worker"] and f"COUNCIL_DATA={data}".encode() in env
+    return command[1:5] == [b"-m", b"council", b"serve", b"worker"] and f"COUNCIL_DATA={data}".encode() in env
 
 
 def kill_worker(data: Path) -> None:

@@ -211,7 +211,7 @@ def test_after_a_run_come_report_spending_and_replay() -> None:
     assert format_summary(build_report(collaborative().minutes)) == [
         "report .agents/council/2027-01-15-collaborative-tabs.md",
         "7 calls · 700 tokens in, 140 out · no cost · 14.0 s",
-        "replay: council replay r7k2",
+        "replay: council runs replay r7k2",
     ]
 
 

@@ -66,10 +66,31 @@ async def test_duplicates_are_removed_before_the_cut(fake: FakeSearch, tavily: S
 
 @given(st.text())
 def test_any_url_can_be_normalised(url: str) -> None:
-    try:
-        assert isinstance(normalise_url(f"https://a.example/{url}"), str)
-    except ValueError:
-        pytest.fail("an invalid URL must be filtered out earlier")
+    assert isinstance(normalise_url(url), str)
+    assert isinstance(normalise_url(f"https://a.example{url}"), str)
+
+
+class UncheckedUrls(SearchProvider):
+    """A provider of another package, whose addresses are shown as they are."""
+
+    name = "unchecked"
+    remarks = ()
+
+    def __init__(self, *urls: str) -> None:
+        self.hits = [Hit(f"page {number}", url, "") for number, url in enumerate(urls)]
+
+    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
+        return self.hits
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.behaviour("30-search-dedup")
+async def test_invalid_urls_of_other_packages_are_different_pages_and_end_no_search() -> None:
+    urls = ["https://a.example:99999/x", "https://a.example:port/x", "http://[::1", "https://a.example/x"]
+    rows = await research(UncheckedUrls(*urls, urls[0]), ["a"], max_results=10)
+    assert [row["url"] for row in rows] == urls
 
 
 @pytest.mark.behaviour("30-search-clean")

@@ -258,18 +258,11 @@ class RetryLoop:
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
-        attempts, seconds = len(journal.attempts(self.key)), round(self.now() - started, 3)
-        return Outcome(
-            outcome.state,
-            outcome.text,
-            outcome.reason,
-            outcome.served_by,
-            self.usage,
-            attempts,
-            seconds,
-            outcome.cut,
-            outcome.dropped,
-            outcome.cut_material,
+        return replace(
+            outcome,
+            usage=self.usage,
+            attempts=len(journal.attempts(self.key)),
+            seconds=round(self.now() - started, 3),
         )
 
     def _drop_seat(self, why: str) -> None:
@@ -604,17 +597,21 @@ class RetryLoop:
             self.usage += answer.usage
         if attempt.result is not None:
             return
-        over = fault is not None and wait is None
-        has_fallback = (
-            fault is not None and deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
-        )
-        passed_on = over and (has_fallback or self.usable_reply is not None)
-        journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
-        journal.record_result(
-            self.key, attempt, result_to_json(answer, given_up=over and not passed_on, passed_on=passed_on), bill
-        )
+        given_up = passed_on = False
+        if fault and wait is None:
+            passed_on = self._can_pass_on(deadline, fault)
+            given_up = not passed_on
+        result = result_to_json(answer, given_up=given_up, passed_on=passed_on)
+        bill = self.caller.budget.bill_attempt(self.key, attempt, answer)
+        self.caller.journal.record_result(self.key, attempt, result, bill)
         if fault:
             self._emit_fault(attempt, fault, wait)
+
+    def _can_pass_on(self, deadline: MemberDeadline, fault: Fault) -> bool:
+        """Return whether the step continues without this member: with a usable reply or a fallback."""
+        if self.usable_reply:
+            return True
+        return deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
 
     def _end_dropped_seat(self) -> Outcome:
         """Return the outcome of a seat that the grace period ended."""

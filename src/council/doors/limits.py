@@ -131,7 +131,7 @@ def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
 
 
 def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
-    """Return the text or the bytes of an attached file. Raise UsageError unless it has one of the two, in base64."""
+    """Return the text of an attached file, or its bytes from base64. Raise UsageError unless it has exactly one of them."""
     shown = quote_value(format_path(name))
     if (text is None) == (data is None):
         raise UsageError(f"attachment {shown} needs one of text and data: send one of them", field="attachments")
@@ -147,7 +147,7 @@ def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
 def read_attached(
     given: Sequence[str | Mapping[str, str]], folder: Path, roots: Sequence[Path]
 ) -> list[tuple[str, str | bytes]]:
-    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `data`."""
+    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `text` or `data`."""
     from council.packet.attachments import read_attachments  # only needed for attachments
 
     found: list[tuple[str, str | bytes]] = []
@@ -259,9 +259,10 @@ MAX_FOLDER_ENTRIES = 10_000  # per folder
 def list_folder(root: Path, path: str) -> list[Json]:
     """List a folder below the root, folders first. Symlinks are followed if their target is inside the root."""
     root = root.resolve()
-    place = _resolve_folder(root, path)
-    rows = [row for entry in _scan_names(place, path) if (row := _describe_entry(root, place / entry))]
-    return sorted(rows, key=lambda row: (row["kind"] == "file", row["name"].casefold()))
+    folder = _resolve_folder(root, path)
+    described = (_describe_entry(root, folder / name) for name in _scan_names(folder, path))
+    entries = [entry for entry in described if entry]
+    return sorted(entries, key=lambda entry: (entry["kind"] == "file", entry["name"].casefold()))
 
 
 MAX_FOUND_FILES = 100
@@ -270,13 +271,19 @@ PREVIEW_CHARS = 20_000
 
 def search_files(root: Path, words: str) -> Json:
     """Return {files, more}: files below the root whose path contains every word, names that match first."""
-    root, wanted = root.resolve(), words.casefold().split()
-    names = [name for name in list_files(find_repo(root), root) if all(word in name.casefold() for word in wanted)]
-    names.sort(
-        key=lambda name: (not all(word in name.casefold().rpartition("/")[2] for word in wanted), len(name), name)
-    )
-    rows = (row for name in names if (row := _describe_entry(root, root / name)) and row["kind"] == "file")
-    found = list(islice(rows, MAX_FOUND_FILES + 1))
+    root = root.resolve()
+    wanted = words.casefold().split()
+
+    def has_words(text: str) -> bool:
+        return all(word in text.casefold() for word in wanted)
+
+    def rank(path: str) -> tuple[bool, int, str]:
+        return not has_words(path.rpartition("/")[2]), len(path), path
+
+    paths = sorted(filter(has_words, list_files(find_repo(root), root)), key=rank)
+    entries = (_describe_entry(root, root / path) for path in paths)
+    files = (entry for entry in entries if entry and entry["kind"] == "file")
+    found = list(islice(files, MAX_FOUND_FILES + 1))  # one more, to know whether there are more
     return {"files": found[:MAX_FOUND_FILES], "more": len(found) > MAX_FOUND_FILES}
 
 
@@ -345,11 +352,12 @@ def _describe_entry(root: Path, place: Path) -> Json | None:
         status = target.stat()
     except OSError:
         return None
-    kind = "folder" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else ""
-    size = status.st_size if kind == "file" else None
-    return (
-        {"name": place.name, "path": place.relative_to(root).as_posix(), "kind": kind, "bytes": size} if kind else None
-    )
+    entry = {"name": place.name, "path": place.relative_to(root).as_posix()}
+    if stat.S_ISDIR(status.st_mode):
+        return entry | {"kind": "folder", "bytes": None}
+    if stat.S_ISREG(status.st_mode):
+        return entry | {"kind": "file", "bytes": status.st_size}
+    return None
 
 
 def _resolve_inside(root: Path, place: Path) -> Path | None:

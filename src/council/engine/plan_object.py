@@ -179,6 +179,17 @@ class PlanLine(TypedDict):
     change: NotRequired[Literal["newer", "unlisted"]]
 
 
+class PlanAdvice(TypedDict):
+    """The protocol that is worth its price for the question, if it is not that of the plan. No model was asked."""
+
+    protocol: Name
+    rounds: Annotated[int, Field(ge=1)]
+    options: Annotated[dict[str, Any], Field(description="The options that belong to the advice.")]
+    calls: Annotated[Count, Field(description="At most.")]
+    cost: Annotated[float | None, Field(description="Expected, in dollars; null if a price is unknown.")]
+    why: str
+
+
 class PlanObject(TypedDict):
     """What --dry-run --json prints: the seats, phases, calls and estimated cost, before anything is spent."""
 
@@ -270,3 +281,4 @@ class PlanObject(TypedDict):
         ]
     ]
     conversation: NotRequired[Conversation]
+    advice: NotRequired[PlanAdvice]

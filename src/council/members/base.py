@@ -79,7 +79,7 @@ class MemberFactory(Protocol):
 
     It may also have these attributes:
     `vendor`: vendor of all its members; without it, the prefix.
-    `models`: model names that `council models` lists.
+    `models`: model names that `council list models` lists.
     `api_key_env`: variable that must be set.
     """
 

@@ -196,7 +196,7 @@ class Definition:
     last: int
     head: int  # last line of the signature
     is_class: bool
-    start: int = 0  # the line of the signature's begin, without its comment
+    start: int  # the line where the signature starts, below its comment
 
     @property
     def lines(self) -> int:
@@ -217,7 +217,6 @@ class Source:
         self.grammar = grammar
         self.lines = text.split("\n")
         self._root = tree.root_node
-        self._tree = tree
         self._raw = raw
         self._offsets = _line_offsets(raw)
 
@@ -233,10 +232,12 @@ class Source:
 
     def list_members(self, owner: Definition) -> list[Definition]:
         """Return the definitions directly inside a class."""
-        inside = [one for one in self.list_definitions() if owner.head < one.start and one.last <= owner.last]
-        return [
-            one for one in inside if not any(other.start < one.start and one.last <= other.last for other in inside)
-        ]
+        inside = [inner for inner in self.list_definitions() if owner.head < inner.start and inner.last <= owner.last]
+
+        def is_nested(inner: Definition) -> bool:
+            return any(other.start < inner.start and inner.last <= other.last for other in inside)
+
+        return [inner for inner in inside if not is_nested(inner)]
 
     def _iter_nested(self, node: Node, depth: int) -> Iterator[Definition]:
         for inner, outer in self._iter_definitions(node):
@@ -285,7 +286,7 @@ class Source:
                 continue
             inner = self._unwrap(node) if node.type in self.grammar.wrappers else None
             if inner and not inner.start_byte <= start < inner.end_byte:
-                yield inner, outer or node  # the line has only the begin of it: a decorator, `export`
+                yield inner, outer or node  # the line has only its start: a decorator, `export`
                 return
             outer = (outer or node) if inner else None
 
@@ -318,25 +319,42 @@ class Source:
         return True
 
     def _describe(self, node: Node, outer: Node) -> Definition:
-        first, last = self._lines_of(outer)
-        start = first
-        for _ in range(MAX_COMMENT_LINES):  # comments and attributes are siblings above
-            above = outer.prev_named_sibling
-            if above is None or not _is_annotation(above.type) or self._lines_of(above)[1] < first - 1:
-                break
-            if start - self._lines_of(above)[0] > MAX_COMMENT_LINES:
-                break
-            outer, first = above, self._lines_of(above)[0]
-        body = node.child_by_field_name("body")
+        start, last = self._lines_of(outer)
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        is_class = bool(CLASS_KINDS.search(node.type)) or (value is not None and value.type == "class")
+        return Definition(
+            name=self._name(node),
+            first=self._first_comment_line(outer),
+            last=last,
+            head=min(self._signature_end(node, value), last),
+            is_class=is_class,
+            start=start,
+        )
+
+    def _first_comment_line(self, outer: Node) -> int:
+        """Return the first line of the comments and attributes directly above a node, else its own first line."""
+        start = first = self._lines_of(outer)[0]
+        for _ in range(MAX_COMMENT_LINES):
+            above = outer.prev_named_sibling
+            if above is None or not _is_annotation(above.type):
+                break
+            above_first, above_last = self._lines_of(above)
+            if above_last < first - 1 or start - above_first > MAX_COMMENT_LINES:
+                break
+            outer, first = above, above_first
+        return first
+
+    def _signature_end(self, node: Node, value: Node | None) -> int:
+        """Return the last line of a signature: that of its opening brace, or the line above a body without one."""
+        first = self._lines_of(node)[0]
+        body = node.child_by_field_name("body")
         if body is None and value is not None:
             body = value.child_by_field_name("body")
-        head = self._lines_of(node)[0]
-        if body is not None:
-            opening = self._lines_of(body)[0]
-            head = max(head, opening if self._raw[body.start_byte : body.start_byte + 1] == b"{" else opening - 1)
-        is_class = bool(CLASS_KINDS.search(node.type)) or (value is not None and value.type == "class")
-        return Definition(self._name(node), first, last, min(head, last), is_class, start)
+        if body is None:
+            return first
+        opening = self._lines_of(body)[0]
+        has_brace = self._raw[body.start_byte : body.start_byte + 1] == b"{"
+        return max(first, opening if has_brace else opening - 1)
 
     def _name(self, node: Node) -> str:
         if node.type in ("call_expression", "call"):
@@ -353,7 +371,7 @@ class Source:
         names = IDENTIFIER.findall(self._text(named, 200)) if named is not None else []
         if not names:
             return ""
-        # `exports.total` and `Cart::total` are named by their end, `Vec<T>` by its begin.
+        # `exports.total` and `Cart::total` are named by their end, `Vec<T>` by its start.
         return str(
             names[-1] if named is not None and named.type not in ("generic_type", "function_declarator") else names[0]
         )

@@ -67,7 +67,7 @@ class Protocol:
     reports_in_project: bool = (
         False  # keep reports of reviews in .agents/council of the run's folder, not in the data folder
     )
-    purpose: str = ""  # what it is for, for `council protocols`
+    purpose: str = ""  # what it is for, for `council list protocols`
     example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
     use: str = ""  # one word for its main use, such as "Decide": the page shows these protocols first
 

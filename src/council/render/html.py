@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
@@ -129,39 +129,53 @@ class SourceMap(TypedDict):
     mappings: str
 
 
+class SourceLine(NamedTuple):
+    """Where a line of a bundle comes from: the index of its module, and the line there, from 0."""
+
+    module: int
+    line: int
+
+
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """One script made from modules, with the module and line of each of its lines; (-1, 0) for lines of the bundle itself."""
+    """One script made from modules."""
 
     code: str
     modules: tuple[str, ...]
-    lines: tuple[tuple[int, int], ...]
+    lines: tuple[SourceLine | None, ...]  # of each line of `code`; None for a line that the bundle adds
 
     def source_map(self, folder: str) -> SourceMap:
         """Return a source map, for the lines in stack traces. `folder` is the address of the modules."""
-        last, groups = (0, 0), []
-        for module, line in self.lines:
-            groups.append("" if module < 0 else "A" + _vlq(module - last[0]) + _vlq(line - last[1]) + "A")
-            last = last if module < 0 else (module, line)
+        mappings: list[str] = []
+        previous = SourceLine(0, 0)
+        for origin in self.lines:
+            if origin is None:
+                mappings.append("")
+                continue
+            # Column, module, line, column of the module; module and line as differences from the line mapped before.
+            fields = (0, origin.module - previous.module, origin.line - previous.line, 0)
+            mappings.append("".join(_vlq(number) for number in fields))
+            previous = origin
         return {
             "version": 3,
             "sources": [folder + name for name in self.modules],
             "names": [],
-            "mappings": ";".join(groups),
+            "mappings": ";".join(mappings),
         }
 
 
 @cache
 def bundle(entry: str) -> Bundle:
     """Wrap each module in a function, in import order: one file to load, and browsers load no modules from `file:` pages."""
-    order: dict[str, str] = {}
-    _add_module(entry, order)
-    code, lines = ['"use strict";'], [(-1, 0)]
-    for at, (name, text) in enumerate(order.items()):
-        inside = text.rstrip("\n").split("\n")
-        code += [f"const {_module_name(name)} = (() => {{", *inside, "})();"]
-        lines += [(-1, 0), *((at, line) for line in range(len(inside))), (-1, 0)]
-    return Bundle("\n".join(code) + "\n", tuple(order), tuple(lines))
+    modules: dict[str, str] = {}
+    _add_module(entry, modules)
+    code = ['"use strict";']
+    lines: list[SourceLine | None] = [None]
+    for index, (name, text) in enumerate(modules.items()):
+        body = text.rstrip("\n").split("\n")
+        code += [f"const {_module_name(name)} = (() => {{", *body, "})();"]
+        lines += [None, *(SourceLine(index, number) for number in range(len(body))), None]
+    return Bundle("\n".join(code) + "\n", tuple(modules), tuple(lines))
 
 
 def _add_module(module: str, order: dict[str, str]) -> None:
@@ -173,9 +187,15 @@ def _add_module(module: str, order: dict[str, str]) -> None:
     inside = EXPORT_KEYWORD.sub("", IMPORT_LINE.sub(_rewrite_import, text))
     listed = EXPORT_LIST.search(inside)
     if listed:
-        names += [": ".join(reversed(one.split(" as "))) for one in map(str.strip, listed[1].split(","))]
+        names += [_format_export(item.strip()) for item in listed[1].split(",")]
         inside = inside[: listed.start()]
     order[module] = f"{inside}\nreturn {{ {', '.join(names)} }};\n"
+
+
+def _format_export(item: str) -> str:
+    """Return `local as public` of an export list as the property `public: local`."""
+    local, _, public = item.partition(" as ")
+    return f"{public}: {local}" if public else local
 
 
 def _rewrite_import(found: re.Match[str]) -> str:

@@ -27,6 +27,7 @@ from council.render.report_parts import (
     Cost,
     Degraded,
     Fork,
+    Gate,
     Grouping,
     Name,
     Notes,
@@ -74,6 +75,7 @@ class Report(Part, BaseModel):
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
     trust: Trust = Field(default_factory=_unknown_trust)
     notes: Notes | None = None
+    gate: Annotated[Gate | None, Field(description="Only with `report --fail-on`.")] = None
     answer: Annotated[
         str,
         Field(

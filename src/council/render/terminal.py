@@ -21,7 +21,7 @@ from council.money import format_saving, format_usd
 from council.text_cleanup import clean_json, single_line
 
 if TYPE_CHECKING:  # the module needs pydantic
-    from council.engine.plan_object import AttachmentReceipt, PacketReceipt, PlanCalls, PlanObject, PlanSeat
+    from council.engine.plan_object import AttachmentReceipt, PacketReceipt, PlanAdvice, PlanCalls, PlanObject, PlanSeat
 
 COMPACT_MIN_SEATS = 5  # from this many seats on, seats with the same member share a line
 
@@ -42,8 +42,24 @@ def format_plan(plan: PlanObject) -> list[str]:
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
         *_format_skippable(plan),
+        *_format_advice(plan.get("advice")),
         *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
+
+
+def _format_advice(advice: PlanAdvice | None) -> list[str]:
+    """Return the protocol that is worth its price, with its reason; nothing if the plan has it."""
+    if not advice:
+        return []
+    return [
+        f"advice: protocol {advice['protocol']}: {advice['why']}",
+        f"        {format_advised_price(advice['calls'], advice['cost'])}; choose it with --protocol auto",
+    ]
+
+
+def format_advised_price(calls: int, cost: float | None) -> str:
+    most = f"at most {format_count(calls, 'call')}"
+    return most if cost is None else f"{most}, {format_usd(cost)} expected"
 
 
 def format_plan_facts(plan: PlanObject) -> list[str]:
@@ -129,11 +145,12 @@ def format_summary(report: ReportObject, verb: str = "") -> list[str]:
     savings = format_savings(report.get("stops") or [])
     saved = f" · saved by stops: {savings}" if savings else ""
     verb = verb or ("replay" if report["status"] == "complete" else "resume")
+    command = "runs replay" if verb == "replay" else verb
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
         f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{format_saving(report['cost'].get('cached_saving'))}{saved} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
-        f"{verb}: council {verb} {report['run']}",
+        f"{verb}: council {command} {report['run']}",
     ]
 
 

@@ -21,6 +21,7 @@ from council.planning.plan import Plan
 from council.planning.plan_object import make_packet_receipt
 from council.planning.setup import RunSetup
 from council.protocols import find_protocol
+from council.runs.excerpts import make_excerpt
 from council.runs.people import fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
 from council.runs.spending import DAY_S
@@ -296,6 +297,10 @@ class RunRecords:
         await self._index_older_runs()
         return await self.find_runs(await self.store.search_runs(words, limit))
 
+    async def excerpt(self, run: str, words: Sequence[str]) -> str:
+        """Return one line of the question, the answer or a statement of a run with these words around it."""
+        return make_excerpt(await self.store.list_texts(run), words)
+
     async def _index_older_runs(self) -> None:
         """Index runs that an older version has stored. Searches read the texts of the others, until all are indexed."""
         count = 0 if self.store.is_read_only else await self.store.count_runs({"indexed": 0})
@@ -484,8 +489,8 @@ def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
     return asyncio.run(find())
 
 
-def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return runs with their questions, for the completion of an id. Return nothing if there is no store, or it cannot be read."""
+def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return runs with their titles or questions, for the completion of an id. Return nothing if there is no store, or it cannot be read."""
     if not _has_store(env):
         return {}
 
@@ -500,4 +505,4 @@ def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
         rows = asyncio.run(read())
     except CouncilError:
         return {}
-    return {row["run"]: single_line(row["question"], 60) for row in rows}
+    return {row["run"]: single_line(row["title"] or row["question"], 60) for row in rows}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from council.errors import is_interrupt
@@ -22,7 +22,7 @@ from council.types import Json
 MAX_SCAN_CHARS = 4_000  # characters that are scanned
 _SENTENCE_START = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # start of a line or sentence
 
-REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
+INSTRUCTION_PATTERNS: dict[str, tuple[re.Pattern[str], ...]] = {
     "tells its reader to ignore instructions": (
         re.compile(
             r"\b(?:ignore|disregard|forget|override|bypass|do not follow)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|all|any|your|these|those|system)\b"
@@ -54,6 +54,8 @@ REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
             re.I,
         ),
     ),
+}
+MARKUP_PATTERNS: dict[str, tuple[re.Pattern[str], ...]] = {
     "holds script": (
         re.compile(
             r"<\s*/?\s*(?:script|iframe|object|embed)\b|\bjavascript:(?=[^\s])|\bdata:text/html|\bon(?:error|load|click|mouseover)\s*=\s*[\"'\w]",
@@ -75,6 +77,7 @@ REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
         re.compile(r"<<<|>>>(?! (?:import|from|print|def|class|for|if|with|[a-zA-Z_][\w.]*\s*[=(\[]|[\d\"'(\[{]))"),
     ),
 }
+REASONS = INSTRUCTION_PATTERNS | MARKUP_PATTERNS
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
 MIN_PART_CHARS = 20  # average characters between slashes and dashes of encoded text; path names are shorter
 
@@ -82,14 +85,22 @@ MIN_PART_CHARS = 20  # average characters between slashes and dashes of encoded 
 def scan_text(text: str) -> list[str]:
     """Return the reasons not to trust this text, each once."""
     scanned = text[:MAX_SCAN_CHARS]
-    reasons = [reason for reason, patterns in REASONS.items() if any(pattern.search(scanned) for pattern in patterns)]
-    return reasons + ["holds encoded text"] * any(map(_is_encoded, BASE64.findall(scanned)))
+    reasons = _match_reasons(REASONS, scanned)
+    if any(_is_encoded(candidate) for candidate in BASE64.findall(scanned)):
+        reasons.append("holds encoded text")
+    return reasons
 
 
 def scan_url(url: str) -> list[str]:
-    """Return the same reasons for the words of a URL, which is shown too."""
+    """Return the instructions in the words of a URL, which is shown too. Its markup is separated away, so it is not scanned."""
     words = re.sub(r"[-_+./?=&]+", " ", unquote(url))
-    return [reason for reason in list(REASONS)[:3] if any(pattern.search(words) for pattern in REASONS[reason])]
+    return _match_reasons(INSTRUCTION_PATTERNS, words)
+
+
+def _match_reasons(patterns_by_reason: Mapping[str, Sequence[re.Pattern[str]]], text: str) -> list[str]:
+    return [
+        reason for reason, patterns in patterns_by_reason.items() if any(pattern.search(text) for pattern in patterns)
+    ]
 
 
 def _is_encoded(run: str) -> bool:
@@ -132,7 +143,7 @@ async def research(
 
 
 def list_failures(queries: Sequence[str], error: SearchError) -> list[Json]:
-    """Return the rows of queries that a provider could not be asked."""
+    """Return the rows of queries that were not sent, because of this error."""
     return list(_failure_rows([(query, error) for query in queries]))
 
 
@@ -229,11 +240,18 @@ def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[Json]:
 
 
 def normalise_url(url: str) -> str:
-    """Return a URL without scheme, default port and tracking parameters, to detect duplicates."""
-    parts = urlsplit(url)
+    """Return a URL without what two addresses of one page may differ in, to detect duplicates.
+
+    That is: scheme, the ports 80 and 443, tracking parameters, fragment and trailing slash. An invalid URL stays as it is.
+    """
+    try:
+        parts = urlsplit(url)
+        number = parts.port
+    except ValueError:
+        return url
     if not parts.netloc:
         return url
-    port = f":{parts.port}" if parts.port and parts.port not in (80, 443) else ""
+    port = f":{number}" if number and number not in (80, 443) else ""
     params = [
         (name, value)
         for name, value in parse_qsl(parts.query, keep_blank_values=True)

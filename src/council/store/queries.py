@@ -28,7 +28,7 @@ from council.store.interface import (
     StoredRun,
 )
 from council.store.summaries import NO_LIMIT
-from council.store.texts import TextReader, index_older_runs, reset_index, unindex_run
+from council.store.texts import TextReader, index_older_runs, list_texts, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
 from council.types import Json, Outcome
 
@@ -510,6 +510,10 @@ class RunQueries(ABC):
     async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]:
         """Return runs that contain all of these words, in the order of lists."""
         return await self._read(lambda db: search_texts(db, words, limit))
+
+    async def list_texts(self, run: str) -> list[str]:
+        """Return the question of a run, then its answer and its statements, the newest first."""
+        return await self._read(lambda db: list_texts(db, run))
 
     async def index_older_runs(self, count: int) -> int:
         """Index runs of an older version for the search. Return how many: 0 if none is left."""

@@ -339,9 +339,21 @@ def _list_words(db: Connection, run: str) -> list[str]:
 
 def _iter_texts(db: Connection, run: str) -> Iterator[str]:
     """Yield the question, statements and answers of a run, without case."""
+    return (text.casefold() for text in _iter_original_texts(db, run))
+
+
+def _iter_original_texts(db: Connection, run: str) -> Iterator[str]:
     texts = TextReader(db, run).read_all()
     for (found,) in db.execute(SEARCHABLE, (run,)):
-        yield from (text.casefold() for text in texts.unpack(found) if isinstance(text, str))
+        yield from (text for text in texts.unpack(found) if isinstance(text, str))
+
+
+def list_texts(db: Connection, run: str) -> list[str]:
+    """Return the question of a run, then its answer and its statements, the newest first; of a damaged run none."""
+    with suppress(ValueError, TypeError):
+        question, *others = _iter_original_texts(db, run)
+        return [question, *reversed(others)]
+    return []
 
 
 def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -312,29 +312,36 @@ class Chat:
 
     def hold(self, source: LineSource, first: str) -> int:
         """Take turns until the input ends. Return 0 at a terminal, else the exit code of the last turn that failed."""
-        count = 0
+        has_input = False
         try:
-            if first:
-                count += self._take_line(first)
-            while not (self.failure == 130 and not source.is_terminal):
-                try:
-                    line = source.read()
-                except KeyboardInterrupt:
-                    if not source.is_terminal:
-                        raise
-                    say_below_keys("/quit or Ctrl-D ends the conversation")
-                    continue
-                if line is None:
-                    break
-                count += bool(line) and self._take_line(line)
+            for line in self._read_lines(source, first):
+                self._take_line(line)
+                has_input = True
         except EndOfChat:
             pass
-        if not (count or source.is_terminal):
+        if not (has_input or source.is_terminal):
             raise UsageError("standard input has no question: write one question per line")
         self._say_goodbye()
         return 0 if source.is_terminal else self.failure
 
-    def _take_line(self, line: str) -> bool:
+    def _read_lines(self, source: LineSource, first: str) -> Iterator[str]:
+        """Yield each question or command. Ctrl-C ends the input only if it is not typed at a terminal."""
+        if first:
+            yield first
+        while source.is_terminal or self.failure != 130:
+            try:
+                line = source.read()
+            except KeyboardInterrupt:
+                if not source.is_terminal:
+                    raise
+                say_below_keys("/quit or Ctrl-D ends the conversation")
+                continue
+            if line is None:
+                return
+            if line:
+                yield line
+
+    def _take_line(self, line: str) -> None:
         """Ask a question or run a command."""
         try:
             if command := parse_command(line):
@@ -344,7 +351,6 @@ class Chat:
                 self.ask(line)
         except (CouncilError, click.ClickException) as error:
             self.failure = print_failure(error, [])
-        return True
 
     def _say_goodbye(self) -> None:
         if not self.costs:

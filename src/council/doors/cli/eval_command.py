@@ -26,7 +26,7 @@ from council.doors.cli.params import (
     print_json,
     protocol_flags,
 )
-from council.doors.cli.runner import Runner, make_command, make_plan, make_runner
+from council.doors.cli.runner import Runner, make_command, make_plan, make_runner, price_advice
 from council.doors.cli.views import write_lines
 from council.engine.layout import format_count
 from council.errors import ConfigError, UsageError
@@ -65,6 +65,7 @@ from council.evals.review_bench import (
 from council.flags import AUTO_PROTOCOL
 from council.money import format_usd
 from council.planning.plan import Material, Plan
+from council.render.terminal import format_advised_price
 from council.runs.advice import save_result
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, select_protocol_options, select_settings
 from council.runs.batch_output import Estimate, Summary
@@ -548,7 +549,7 @@ def outcome_command() -> click.Command:
 def advise_command() -> click.Command:
     options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
     for option in options:
-        option.hidden = option.name not in ADVISE_FLAGS  # accepted, but without an effect
+        option.hidden |= option.name not in ADVISE_FLAGS  # accepted, but without an effect
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…")
     return click.Command("advise", params=[words, *options], callback=advise, help=COMMAND_HELP["advise"])
 
@@ -561,7 +562,14 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Convener) -> int:
         default = await make_plan(convener, request)
         advised = await make_plan(convener, replace(request, protocol=AUTO_PROTOCOL))
-        row = {"schema": "council.advice/1", "question": advised.question.text, **_price(advised), "why": advised.why, "default": _price(default)}  # fmt: skip
+        usual: Json = {**price_advice(default)}
+        del usual["why"]
+        row = {
+            "schema": "council.advice/1",
+            "question": advised.question.text,
+            **price_advice(advised),
+            "default": usual,
+        }
         if runner.json:
             print_json(row)
         else:
@@ -571,27 +579,15 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
     return runner.with_convener(job)
 
 
-def _price(plan: Plan) -> Json:
-    return {
-        "protocol": plan.protocol.name, "rounds": int(plan.options.get("rounds") or 1), "options": plan.given,
-        "calls": plan.calls[1], "cost": None if plan.cost is None else plan.cost["expected"],
-    }  # fmt: skip
-
-
 def _format_advice(row: Json) -> list[str]:
     default = row["default"]
     is_same = (row["protocol"], row["options"]) == (default["protocol"], default["options"])
     return [
         clean(f"protocol {row['protocol']}: {row['why']}"),
-        f"price: {_format_price(row)}" + ("" if is_same else f"; without advice {default['protocol']}, {_format_price(default)}"),
+        f"price: {format_advised_price(row['calls'], row['cost'])}" + ("" if is_same else f"; without advice {default['protocol']}, {format_advised_price(default['calls'], default['cost'])}"),
         "rounds: 1; more rounds cost more and rarely help" if row["rounds"] == 1 else f"rounds: {row['rounds']}",
         "no model was asked; use it with --protocol auto",
     ]  # fmt: skip
-
-
-def _format_price(row: Json) -> str:
-    calls = f"at most {format_count(row['calls'], 'call')}"
-    return calls if row["cost"] is None else f"{calls}, {format_usd(row['cost'])} expected"
 
 
 # Recorded answers

@@ -1,4 +1,4 @@
-"""The commands presets, rosters, models, doctor, protocols and keys."""
+"""The commands list, doctor and keys, and the old words of list: presets, rosters, models and protocols."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from council.doors.cli.params import (
+    COMMAND_HELP,
     complete_preset,
     complete_protocol,
     complete_roster,
@@ -24,12 +25,69 @@ from council.doors.cli.tables import fit_table, format_table
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
+from council.protocols import protocol_names
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
 from council.protocols.common.rosters import DescribedRoster, RosterSeat
 from council.runs.service import Convener
 from council.settings import load_settings
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
 from council.types import Json
+
+# List
+
+
+def list_command() -> click.Group:
+    group = make_group("list", _list_default, JSON_OPTION, CONFIG_OPTION)
+    protocol = _show_option("Show only this protocol, with its seats, phases and options.", complete_protocol)
+    preset = _show_option("Show the perspectives of this preset.", complete_preset)
+    roster = _show_option("Show the seats of this roster, named or in a file.", complete_roster, "NAME|FILE")
+    group.add_command(make_command("protocols", print_protocols, protocol))
+    group.add_command(models_command())
+    group.add_command(
+        click.Command("presets", callback=print_presets, params=[preset, JSON_OPTION], help=COMMAND_HELP["presets"])
+    )
+    group.add_command(make_command("rosters", print_rosters, roster))
+    return group
+
+
+def _show_option(help: str, complete: Any, metavar: str = "NAME") -> click.Option:
+    return click.Option(["--show", "name"], default=None, metavar=metavar, help=help, shell_complete=complete)
+
+
+@click.pass_context
+def _list_default(context: click.Context, /, **params: Any) -> int | None:
+    """Print how many there are of each kind, and the command that lists them."""
+    if context.invoked_subcommand is not None:
+        return None
+
+    async def job(convener: Convener) -> int:
+        from council.runs.doctor import list_members
+
+        members = list_members(convener)
+        available = sum(row["available"] for row in members)
+        rows = [
+            _describe_kind("protocols", len(protocol_names()), "how a council deliberates"),
+            _describe_kind("models", len(members), f"{available} available") | {"available": available},
+            _describe_kind("presets", len(list_presets(user_presets_folder())), "sets of perspectives for judges"),
+            _describe_kind("rosters", len(convener.rosters()), "sets of seats for advisors, general and ranking"),
+        ]
+        if params["json"]:
+            print_json(rows)
+        else:
+            cells = [[row["kind"], str(row["count"]), row["about"], row["command"]] for row in rows]
+            click.echo(
+                "\n".join(fit_table(format_table(["KIND", "NUMBER", "", "COMMAND"], cells, right=[1]), sys.stdout))
+            )
+        return 0
+
+    return make_runner(params).with_convener(job)
+
+
+def _describe_kind(kind: str, count: int, about: str) -> Json:
+    return {"kind": kind, "count": count, "about": about, "command": f"council list {kind}"}
+
+
+# Presets
 
 
 def presets_command() -> click.Group:
@@ -47,8 +105,12 @@ def presets_command() -> click.Group:
 
 @click.pass_context
 def _presets_default(context: click.Context, /, json: bool) -> int | None:
-    if context.invoked_subcommand is not None:
-        return None
+    return print_presets(None, json) if context.invoked_subcommand is None else None
+
+
+def print_presets(name: str | None, json: bool) -> int:
+    if name is not None:
+        return show_preset(name, json)
     found = [load_preset(name, user_presets_folder()) for name in list_presets(user_presets_folder())]
     if json:
         print_json([_preset_json(item) for item in found])
@@ -78,6 +140,9 @@ def _preset_json(item: Preset) -> Json:
     return {"name": item.name, "about": item.about, "own": item.is_user_defined, "perspectives": lenses}
 
 
+# Rosters
+
+
 def rosters_command() -> click.Group:
     group = make_group("rosters", _rosters_default, JSON_OPTION, CONFIG_OPTION)
     name = click.Argument(["name"], metavar="NAME|FILE", shell_complete=complete_roster)
@@ -87,8 +152,12 @@ def rosters_command() -> click.Group:
 
 @click.pass_context
 def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
-    if context.invoked_subcommand is not None:
-        return None
+    return print_rosters(None, **params) if context.invoked_subcommand is None else None
+
+
+def print_rosters(name: str | None, **params: Any) -> int:
+    if name is not None:
+        return show_roster(name, **params)
 
     async def job(convener: Convener) -> int:
         rows = convener.rosters()
@@ -132,6 +201,9 @@ def _format_seat(seat: RosterSeat) -> str:
     parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
     member = f" [{seat['model']}]" if seat["model"] else ""
     return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"
+
+
+# Models
 
 
 def models_command() -> click.Command:
@@ -232,6 +304,9 @@ def _format_price(price: Json | None) -> list[str]:
     return [f"${float(price[key]):g}{'+' if price['tiers'] else ''}" for key in PRICE_COLUMNS.values()]
 
 
+# Doctor
+
+
 def doctor_command() -> click.Command:
     deep_ = click.Option(["--deep"], is_flag=True, help="Ask each seated member for one word and show the cost.")
 
@@ -324,23 +399,26 @@ def _format_package(row: Json) -> str:
     return f"  (package {row['package']})" if row["package"] else ""
 
 
+# Protocols
+
+
 def protocols_command() -> click.Command:
-    def protocols(name: str | None, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            from council.runs.doctor import list_protocols
+    name = click.Argument(["name"], required=False, shell_complete=complete_protocol)
+    return make_command("protocols", print_protocols, name)
 
-            rows = await list_protocols(convener, name)
-            if params["json"]:
-                print_json(rows[0] if name else rows)
-            else:
-                write_lines("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
-            return 0
 
-        return make_runner(params).with_convener(job)
+def print_protocols(name: str | None, **params: Any) -> int:
+    async def job(convener: Convener) -> int:
+        from council.runs.doctor import list_protocols
 
-    return make_command(
-        "protocols", protocols, click.Argument(["name"], required=False, shell_complete=complete_protocol)
-    )
+        rows = await list_protocols(convener, name)
+        if params["json"]:
+            print_json(rows[0] if name else rows)
+        else:
+            write_lines("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
+        return 0
+
+    return make_runner(params).with_convener(job)
 
 
 def _format_calls(calls: Json) -> str:
@@ -382,6 +460,8 @@ def _format_option(name: str, field: Json) -> str:
     flag = name.replace("_", "-")
     return f"--{flag}/--no-{flag}" if field.get("default") is True else f"--{flag}"
 
+
+# Keys
 
 NAME_ARGUMENT = click.Argument(["name"])
 VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")

@@ -56,7 +56,7 @@ def _refuse_result_flags(runner: Runner) -> None:
     if runner.fail_on:
         raise UsageError(
             "--fail-on cannot be combined with --detach, nothing was started: "
-            f"use `council gate RUN --fail-on {runner.fail_on}` after the run"
+            f"use `council report RUN --fail-on {runner.fail_on}` after the run"
         )
     if runner.flags.get("notify"):
         raise UsageError(

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -59,9 +59,10 @@ from council.engine.minutes import Minutes
 from council.engine.records import ReportObject
 from council.errors import CouncilError, PacketRefused, TrustRequired, UsageError
 from council.events import Entry
+from council.flags import AUTO_PROTOCOL
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
-from council.planning.plan_object import PlanObject, make_packet_receipt
+from council.planning.plan_object import PlanAdvice, PlanObject, make_packet_receipt
 from council.render import markdown, terminal
 from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart
@@ -170,7 +171,7 @@ class Runner:
             if not detach:
                 self._require_terminal(plan.as_json())
             if dry_run:
-                return self._show_plan(plan)
+                return self._show_plan(plan, await find_advice(convener, request, plan))
             self.require_words(plan)
             await convener.open_store(plan.protocol.name, plan.question.task)
             if not await self._present_plan(plan.as_json(), self._start_reason(plan, convener.settings)):
@@ -425,11 +426,12 @@ class Runner:
 
     # Output
 
-    def _show_plan(self, plan: Plan) -> int:
+    def _show_plan(self, plan: Plan, advice: PlanAdvice | None) -> int:
+        shown = plan.as_json() | ({"advice": advice} if advice else {})
         if self.format == "json":
-            print_json(plan.as_json())
+            print_json(shown)
         else:
-            write_lines("\n".join(terminal.format_plan(plan.as_json())), ascii=self.ascii)
+            write_lines("\n".join(terminal.format_plan(shown)), ascii=self.ascii)
         return 0
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
@@ -557,6 +559,29 @@ async def make_plan(convener: Convener, request: RunRequest, *, will_run: bool =
         request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
         after=await convener.find_continued_run(request.continue_from), will_run=will_run,
     )  # fmt: skip
+
+
+async def find_advice(convener: Convener, request: RunRequest, plan: Plan) -> PlanAdvice | None:
+    """Return the protocol that is worth its price for a question, if it is not that of the plan. No model is asked."""
+    if plan.question.task != "ask" or plan.continues:
+        return None
+    try:
+        advised = await make_plan(convener, replace(request, protocol=AUTO_PROTOCOL))
+    except CouncilError:  # a flag of this request does not fit the advice
+        return None
+    is_same = (advised.protocol.name, advised.given) == (plan.protocol.name, plan.given)
+    return None if is_same else price_advice(advised)
+
+
+def price_advice(plan: Plan) -> PlanAdvice:
+    return {
+        "protocol": plan.protocol.name,
+        "rounds": int(plan.options.get("rounds") or 1),
+        "options": plan.given,
+        "calls": plan.calls[1],
+        "cost": None if plan.cost is None else plan.cost["expected"],
+        "why": plan.why,
+    }
 
 
 JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")

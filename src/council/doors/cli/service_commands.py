@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.management import no_worker_option
+from council.doors.cli.management import mcp_command, no_worker_option
 from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_group, make_runner
 from council.errors import CouncilError, UsageError
@@ -52,8 +52,26 @@ SERVE_OPTIONS = (
 )
 
 
-def serve_command() -> click.Command:
-    return click.Command("serve", callback=_run_server, params=list(SERVE_OPTIONS), help=COMMAND_HELP["serve"])
+def serve_command() -> click.Group:
+    from council.doors.cli.token_commands import tokens_command  # `council open` does not need it
+
+    group = make_group("serve", _serve_default, *SERVE_OPTIONS)
+    for command in (mcp_command(), worker_command(), tokens_command()):
+        group.add_command(command)
+    return group
+
+
+@click.pass_context
+def _serve_default(context: click.Context, /, **params: Any) -> int | None:
+    """Serve the page, unless a command inside of `serve` follows. Refuse flags before it, because they would have no effect."""
+    inner = context.invoked_subcommand
+    if inner is None:
+        return _run_server(**params)
+    given = [name for name in params if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    if given:
+        flag = next(option.opts[0] for option in SERVE_OPTIONS if option.name == given[0])
+        raise UsageError(f'{flag} stands before "{inner}", nothing was started: put flags after council serve {inner}')
+    return None
 
 
 def open_command() -> click.Command:

@@ -61,7 +61,7 @@ from council.types import Json, Seat
 TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
 NEW_FILE = """\
 # Written by `council init`. `council config --origin` shows every setting, `council config edit` opens this file.
-# A name such as anthropic:opus is a line: the newest model of it that the vendor lists. `council models` shows which.
+# A name such as anthropic:opus is a line: the newest model of it that the vendor lists. `council list models` shows which.
 """
 HOW_TO_SET_A_KEY = """\
 No vendor can be seated yet. Set or replace the key of one or more vendors, then run council init again:

@@ -74,7 +74,7 @@ def list_users(json: bool, **params: Any) -> int:
         elif rows:
             click.echo("\n".join(format_table(HEAD, map(_format, rows))))
         else:
-            click.echo("no tokens: create one with `council tokens add NAME`")
+            click.echo("no tokens: create one with `council serve tokens add NAME`")
         return 0
 
     return make_runner(params).with_convener(job)

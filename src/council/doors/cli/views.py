@@ -31,7 +31,7 @@ from council.render.text_layout import (
 from council.runs.outcome import StopEvent
 from council.text_cleanup import neutralize_commands
 
-DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is gone
 
 

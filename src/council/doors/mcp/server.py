@@ -9,7 +9,6 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.message import SessionMessage
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -109,7 +109,7 @@ async def _call_tool(
 
 
 async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
-    """Return the client's context; a client without roots gets the folder the server was started in."""
+    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of the file system."""
     started = time.monotonic()
 
     async def report_progress(line: str) -> None:
@@ -132,6 +132,7 @@ def _error_result(line: str) -> types.CallToolResult:
 
 LOOPBACK = "127.0.0.1"  # not configurable by any flag or variable
 HTTP_PATH = "/mcp"
+OWN_FETCH_SITES = frozenset({"same-origin", "none"})  # values of Sec-Fetch-Site
 SHUTDOWN_TIMEOUT_S = 2  # seconds for open calls when the server stops
 
 
@@ -144,23 +145,18 @@ class HttpGuard:
         self.origins = {f"http://{host}" for host in self.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._check_headers(scope["headers"]) if scope["type"] == "http" else None
+        refusal = self._check_headers(Headers(scope=scope)) if scope["type"] == "http" else None
         await (refusal or self.app)(scope, receive, send)
 
-    def _check_headers(self, raw: Iterable[tuple[bytes, bytes]]) -> JSONResponse | None:
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
-
-        def header_values(name: str) -> list[str]:
-            return [value for key, value in headers if key == name]
-
-        if len(header_values("host")) != 1 or header_values("host")[0] not in self.hosts:
+    def _check_headers(self, headers: Headers) -> JSONResponse | None:
+        """Return the refusal of a request, or None. A header that is sent twice has to be valid twice."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
             return _error_response(400, f"unknown Host: use {LOOPBACK} or localhost with the port of this server")
-        if not set(header_values("origin")) <= self.origins or not set(header_values("sec-fetch-site")) <= {
-            "same-origin",
-            "none",
-        }:
+        is_own_origin = self.origins.issuperset(headers.getlist("origin"))
+        if not is_own_origin or not OWN_FETCH_SITES.issuperset(headers.getlist("sec-fetch-site")):
             return _error_response(403, "requests from pages of another origin are not allowed")
-        if not self._is_token_valid(header_values("authorization")):
+        if not self._is_token_valid(headers.getlist("authorization")):
             return _error_response(
                 401,
                 "missing or wrong token: send the one that `council mcp --http` printed as Authorization: Bearer TOKEN",
@@ -182,7 +178,7 @@ async def run_http(council_tools: CouncilTools, port: int) -> None:
     listening = _listen(port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Guard is stricter
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # HttpGuard is stricter
     app = make_server(council_tools).streamable_http_app(streamable_http_path=HTTP_PATH, transport_security=unchecked)
     config = uvicorn.Config(
         HttpGuard(app, port, token),

@@ -153,7 +153,7 @@ def build_footer(minutes: Minutes, value: ReportObject) -> list[str]:
         *([f"{wording.heading('saved_by_stops')}{wording.colon}{saved}"] if saved else []),
         wording.heading("calls_counted", number=calls, count=calls),
         wording.heading("tokens_counted", sent=sent, received=received),
-        f"`council {'replay' if is_complete else 'resume'} {minutes.run}`",
+        f"`council {'runs replay' if is_complete else 'resume'} {minutes.run}`",
     ]
     return [f"{ended} {summary.format_response_counts(minutes, wording)}", " · ".join(parts)]
 
