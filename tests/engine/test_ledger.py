@@ -17,7 +17,7 @@ from council.engine.ledger import MAX_STREAM_CHARS, Ledger, compute_fingerprint
 from council.errors import DuplicateKey, LedgerMismatch
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
-from council.types import Message, Outcome
+from council.types import AbsenceRow, Message, Outcome
 from tests.run_session import make_ask
 
 pytestmark = pytest.mark.anyio
@@ -122,7 +122,7 @@ async def test_non_strict_ledger_finds_results_by_key_alone(store: SqliteStore, 
 
 @pytest.mark.behaviour("40-absence-replays")
 async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, ledger: Ledger) -> None:
-    gone = {"seat": "beta", "state": "refused", "reason": "no"}
+    gone: AbsenceRow = {"seat": "beta", "state": "refused", "reason": "no"}
     assert ledger.find_absence("draft", "draft/beta") is None
     ledger.end_phase("draft", {"draft/beta": gone})
     reloaded = await reload_ledger(store)

@@ -18,9 +18,11 @@ from council.doors.chat_models import ChatModel
 from council.engine.degraded import find_unseen, format_missing_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
+from council.engine.records import CostRow, DegradedRow, TrustRow
 from council.errors import UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan
+from council.planning.plan_object import PlanSeat
 from council.protocols import find_protocol
 from council.render.markdown import list_answer_parts, render_tail
 from council.render.plain import PlainView
@@ -241,9 +243,9 @@ class ChatSummary(TypedDict):
 
     run: str
     status: str
-    trust: Json
-    cost: Json
-    degraded: list[Json]
+    trust: TrustRow
+    cost: CostRow
+    degraded: list[DegradedRow]
 
 
 class ChatFold:
@@ -334,7 +336,7 @@ class ChatFold:
         return writer is not None and seat == writer["name"] and phase.partition("/")[0] == last
 
     @property
-    def _writer(self) -> Json | None:
+    def _writer(self) -> PlanSeat | None:
         """The seat that writes the answer: the chair, or the only seat; None if no single seat does."""
         plan = self.minutes.plan
         seats = plan.get("seats") or []
@@ -355,7 +357,8 @@ class ChatFold:
     def _list_missing(self) -> list[str]:
         """Return the lines above an answer that is being written, also about the attachments that its writer cannot see."""
         plan = self.minutes.plan
-        writer = self._writer or {}
+        writer = self._writer
+        assert writer, "only an answer of one seat is streamed"
         member = self._member or writer["model"]
         blind = find_unseen(writer["name"], "", member, plan.get("attachments") or [])
         lines = format_missing_lines(replace(self.minutes, status="complete"))

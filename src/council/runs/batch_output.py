@@ -20,6 +20,7 @@ from typing import IO, Any, Literal
 
 from typing_extensions import TypedDict
 
+from council.engine.records import ReportObject
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
 from council.planning.plan_object import CostEstimate, PlanCalls
@@ -33,7 +34,6 @@ from council.runs.outcome import (
 )
 from council.settings.private_files import open_private_file, open_private_handle
 from council.store.interface import RunStatus
-from council.types import Json
 
 ENDED_STATUSES = (RunStatus.COMPLETE, RunStatus.INCOMPLETE, RunStatus.FAILED)
 COPY_BYTES = 1 << 20
@@ -48,7 +48,7 @@ class EndedRow:
     status: str
     hash: str = ""
     error: str | None = None
-    report: Json | None = None
+    report: ReportObject | None = None
     usd: float = 0.0
 
     def as_line(self) -> str:

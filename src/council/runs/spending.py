@@ -12,7 +12,7 @@ from council.errors import UsageError, option
 from council.money import ZERO, Price, cache_saving, nanos_to_usd, usd_to_nanos
 from council.settings.schema import quote_value
 from council.store.interface import HOLD_KEY, Charge, SpentRequest
-from council.types import Json, Usage
+from council.types import Usage, UsageCounts
 
 DAY_S = 86400
 
@@ -25,7 +25,7 @@ class SpendingSum(TypedDict):
     in_doubt: float  # the most that requests without an answer may have cost; not part of `usd`
     calls: int
     unpriced: int
-    tokens: Json  # `Usage.as_json`
+    tokens: UsageCounts
     cached_saving: float
 
 

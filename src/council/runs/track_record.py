@@ -136,10 +136,12 @@ def find_positions(minutes: Minutes) -> dict[str, bool]:
     """
     verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
     names = [seat.name for seat in minutes.planned_seats if seat.statements]
-    if verdict.get("shared_by") is not None and not verdict.get("verdict"):
-        holders = [*verdict["shared_by"], *verdict["joined"]]
+    shared_by = verdict.get("shared_by")
+    if shared_by is not None and not verdict.get("verdict"):
+        holders = [*shared_by, *verdict["joined"]]
         return {name: name in holders for name in names}
-    listed = (verdict.get("notes") or {}).get("recommendation_shared_by")
+    notes = verdict.get("notes")
+    listed = notes.get("recommendation_shared_by") if notes else None
     if listed is None:
         listed = (details.get("referee") or {}).get("shared_by")
     if listed is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, NotRequired, Protocol, TypedDict, final, get_type_hints
 
 from council.events import Attempted, Entry
-from council.types import Delivery, Json, Outcome
+from council.types import Delivery, Json, Outcome, UsageCounts
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
 
@@ -166,7 +166,7 @@ class AnswerResult(AttemptEnd):
 
     text: str
     finish: str
-    usage: Json  # `Usage.as_json`
+    usage: UsageCounts
     model: str
     id: NotRequired[str]  # that the endpoint gave the answer
 
@@ -292,7 +292,7 @@ class SpentRequest(TypedDict):
     charged: int | None  # billionths of a dollar; None until there is an answer
     estimated: int  # a `Charge`
     answered: int  # 1 if there is an answer; a fault is none
-    usage: Json | None  # `Usage.as_json`
+    usage: UsageCounts | None
     name: str | None
     folder: str | None
     price: Json | None  # `Price.as_json`

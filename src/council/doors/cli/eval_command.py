@@ -586,7 +586,7 @@ def _format_advice(row: Json) -> list[str]:
     is_same = (row["protocol"], row["options"]) == (default["protocol"], default["options"])
     return [
         clean(f"protocol {row['protocol']}: {row['why']}"),
-        f"price: {format_advised_price(row)}" + ("" if is_same else f"; without advice {default['protocol']}, {format_advised_price(default)}"),
+        f"price: {format_advised_price(row['calls'], row['cost'])}" + ("" if is_same else f"; without advice {default['protocol']}, {format_advised_price(default['calls'], default['cost'])}"),
         "rounds: 1; more rounds cost more and rarely help" if row["rounds"] == 1 else f"rounds: {row['rounds']}",
         "no model was asked; use it with --protocol auto",
     ]  # fmt: skip

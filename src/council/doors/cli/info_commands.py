@@ -27,6 +27,7 @@ from council.errors import UsageError
 from council.money import format_usd
 from council.protocols import protocol_names
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
+from council.protocols.common.rosters import DescribedRoster, RosterSeat
 from council.runs.service import Convener
 from council.settings import load_settings
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
@@ -198,17 +199,18 @@ def show_roster(name: str, **params: Any) -> int:
     return make_runner(params).with_convener(job)
 
 
-def _format_seat_names(row: Json) -> str:
+def _format_seat_names(row: DescribedRoster) -> str:
     return ", ".join(seat["name"] for seat in row["seats"])
 
 
-def _format_roster(row: Json) -> list[str]:
-    chair = f"  chair: {row['chair']['model']}" if row["chair"]["model"] else ""
+def _format_roster(row: DescribedRoster) -> list[str]:
+    model = row["chair"]["model"] if row["chair"] else None
+    chair = f"  chair: {model}" if model else ""
     head = f"{row['name']}: {row['about']}" if row["about"] else row["name"]
     return [head, *map(_format_seat, row["seats"]), *([chair] if chair else []), f"from {row['origin']}"]
 
 
-def _format_seat(seat: Json) -> str:
+def _format_seat(seat: RosterSeat) -> str:
     parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
     member = f" [{seat['model']}]" if seat["model"] else ""
     return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"

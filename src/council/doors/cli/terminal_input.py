@@ -12,7 +12,7 @@ import termios
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import click
 
@@ -21,6 +21,7 @@ from council.errors import UsageError
 from council.money import format_usd
 from council.planning.intent import Inferred
 from council.planning.plan import Plan
+from council.planning.plan_object import CostEstimate
 from council.render.text_layout import fit_lines, terminal_size, text_width
 from council.runs.people import FormField, OpenQuestion, main_field
 from council.runs.service import Convener
@@ -368,7 +369,14 @@ def start_reason(plan: Plan, settings: Settings) -> str:
     return " ".join(filter(None, [what, cost]))
 
 
-def cost_reason(plan: Json, settings: Settings) -> str:
+class PricedPlan(TypedDict):
+    """The price of a plan or of a batch."""
+
+    cost: CostEstimate | None
+    unpriced: NotRequired[list[str]]
+
+
+def cost_reason(plan: PricedPlan, settings: Settings) -> str:
     """Return why the cost of a plan needs a confirmation by the settings, or ""."""
     limit = settings.budget.get("confirm_above")
     return confirmation_reason(
@@ -395,14 +403,14 @@ async def confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str], 
         click.echo("Error: answer y or n", err=True)
 
 
-def confirmation_reason(plan: Json, limit: float | None, *, unpriced: bool = True) -> str:
+def confirmation_reason(plan: PricedPlan, limit: float | None, *, unpriced: bool = True) -> str:
     """Return the reason to ask for confirmation, or "". With `unpriced`, an unknown price needs one too."""
     if limit is None:
         return ""
     if plan["unpriced"]:
         names = ", ".join(plan["unpriced"])
         return f"No price for {names} (confirm_above is {format_usd(limit)})." if unpriced else ""
-    cost = plan["cost"] or {"expected": 0.0, "worst": 0.0}
+    cost: CostEstimate = plan["cost"] or {"low": 0.0, "expected": 0.0, "worst": 0.0}
     if cost["expected"] <= limit:
         return ""
     return f"Estimated {format_usd(cost['expected'])} (at most {format_usd(cost['worst'])})."

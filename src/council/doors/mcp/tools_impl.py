@@ -307,7 +307,7 @@ class CouncilTools:
 
     async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> Json:
         async with self._plan(arguments, client) as (_, plan):
-            return plan.as_json()
+            return dict(plan.as_json())
 
     @asynccontextmanager
     async def _plan(
@@ -401,7 +401,8 @@ class CouncilTools:
                 f'run {run} has not finished ({status_line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
             )
         report = read_report(minutes)
-        return report | {"answer": add_tail(report["answer"], report["tail"])} if arguments.tail else report
+        answer = add_tail(report["answer"], report["tail"]) if arguments.tail else report["answer"]
+        return {**report, "answer": answer}
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
         rows: list[RunRow] = []

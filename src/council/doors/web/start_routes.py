@@ -24,6 +24,7 @@ from council.flags import negatable_options
 from council.planning.plan import Material, Plan
 from council.planning.plan_object import PlanObject
 from council.protocols.common.perspectives import list_presets, load_preset
+from council.protocols.common.rosters import DescribedRoster
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.runs.tokens import User
@@ -252,7 +253,7 @@ async def get_options(user: UserDep) -> ApiResponse:
     return ApiResponse({"type": "object", "properties": shown})
 
 
-def _describe_roster(row: Json) -> Json:
+def _describe_roster(row: DescribedRoster) -> Json:
     return {
         "name": row["name"],
         "about": row["about"],
@@ -315,7 +316,7 @@ async def start_run(
     body: RunRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None
 ) -> ApiResponse:
     """Start a run. It is queued at once and runs in the local worker."""
-    key, plans = make_key(request, user, idempotency_key, body), list[Json]()
+    key, plans = make_key(request, user, idempotency_key, body), list[PlanObject]()
 
     async def start() -> str:
         async with plan_request(body, app_state, user) as (convener, plan):
