@@ -319,7 +319,7 @@ class LevelMeter:
 
     def __init__(self) -> None:
         self._levels: dict[tuple[str, Pattern], str] = {}
-        self._reviews: dict[Answers, tuple[str, str]] = {}  # votes of judges → trust level, verdict
+        self._reviews: dict[Answers, tuple[str, str | None]] = {}  # votes of judges → trust level, verdict
 
     async def measure(self, name: str, members: Members, questions: int, seed: int = 0) -> LevelTable:
         """Answer simulated questions under a protocol, and return the accuracy by trust level."""

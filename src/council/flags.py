@@ -114,7 +114,7 @@ def _add(protocol: str, table: dict[str, dict[str, Any]]) -> str:
             package = installed(PROTOCOL_GROUP)[protocol].package
             return f'the protocol "{protocol}" of the package "{package}" cannot be used: {problem}; rename it in the package'
     for row in own:
-        known = table.setdefault(row["name"], row | {"owners": []})
+        known = table.setdefault(row["name"], {**row, "owners": []})
         known["owners"].append(protocol)
         if row.get("negatable"):
             known["negatable"] = True

@@ -234,7 +234,7 @@ class CrashBench:
         async def work() -> Json:
             convener = Convener(self.folder)
             try:
-                return build_report(await convener.minutes(self.run))
+                return dict(build_report(await convener.minutes(self.run)))
             finally:
                 await convener.close()
 

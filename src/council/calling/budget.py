@@ -8,9 +8,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from council import events as ev
 from council.errors import BudgetSpent, Fault
@@ -29,7 +29,7 @@ from council.money import (
 )
 from council.settings.catalogue import is_reasoning
 from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Hold, Record, Row, SpendingRow
-from council.types import Answer, Ask, Json, Usage, estimate_tokens
+from council.types import Answer, Ask, Usage, estimate_tokens
 
 TOKENS_PER_WORD = 1.4
 MIN_ANSWER_TOKENS = 2048  # tokens; a lower cap truncates answers and saves little
@@ -100,6 +100,23 @@ def max_billed_tokens(member: Member, ask: Ask) -> int:
     return int(output_limit(ask, max_answer_tokens(ask)) if output_limit else max_answer_tokens(ask))
 
 
+class OutputLimitsObject(TypedDict):
+    """Stored output limits."""
+
+    share: float
+    words: float
+    max_thinking: int | None
+    low_effort: bool
+
+
+class SpendingPlanObject(TypedDict):
+    """A stored spending plan."""
+
+    limits: OutputLimitsObject
+    phases: list[list[str | int]]  # name and billionths of a dollar of each
+    largest: int
+
+
 @dataclass(frozen=True, slots=True)
 class OutputLimits:
     """Output limits of the requests of a run, fitted to its cap: from the usual ones down to the lowest."""
@@ -123,8 +140,13 @@ class OutputLimits:
         """Return whether an answer may be cut or asked to be shorter than without a cap."""
         return self.words < 1 or self.low_effort
 
-    def as_json(self) -> Json:
-        return asdict(self)
+    def as_json(self) -> OutputLimitsObject:
+        return {
+            "share": self.share,
+            "words": self.words,
+            "max_thinking": self.max_thinking,
+            "low_effort": self.low_effort,
+        }
 
 
 FULL_OUTPUT = OutputLimits()
@@ -156,11 +178,15 @@ class SpendingPlan:
         within = dict(self.phases).get(phase, 0) - started.get(phase, 0)
         return later + max(0, within)
 
-    def as_json(self) -> Json:
-        return {"limits": self.limits.as_json(), "phases": [list(row) for row in self.phases], "largest": self.largest}
+    def as_json(self) -> SpendingPlanObject:
+        return {
+            "limits": self.limits.as_json(),
+            "phases": [[name, amount] for name, amount in self.phases],
+            "largest": self.largest,
+        }
 
     @classmethod
-    def from_json(cls, value: Json) -> SpendingPlan:
+    def from_json(cls, value: SpendingPlanObject) -> SpendingPlan:
         phases = tuple((str(name), int(amount)) for name, amount in value["phases"])
         return cls(OutputLimits(**value["limits"]), phases, value["largest"])
 

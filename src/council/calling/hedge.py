@@ -207,7 +207,8 @@ class HedgedLoop(RetryLoop):
                 race.tasks[attempt.member].cancel()  # before its bill: a request that still connects must not be sent
                 fault = Fault("hedge", f"{winner} answered first")
                 bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
-                stored = result_to_json(fault, given_up=False, passed_on=True) | {"hedged": True}
+                stored = result_to_json(fault, given_up=False, passed_on=True)
+                stored["hedged"] = True
                 self.caller.journal.record_result(self.key, attempt, stored, bill)
                 self._emit_fault(attempt, fault, None)
 

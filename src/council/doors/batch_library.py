@@ -14,11 +14,10 @@ from council.doors.library import RunOptions, as_flag, check_members, check_name
 from council.errors import UsageError
 from council.render.report_object import Report
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, QuestionBatch
-from council.runs.batch_output import BatchOutput, EndedRow, Summary
+from council.runs.batch_output import BatchObject, BatchOutput, EndedRow, Summary
 from council.runs.batch_rows import Problems, Row, RowTable, convert_options, detect_csv, make_row, read_rows
 from council.runs.outcome import StopEvent
 from council.runs.service import Convener
-from council.types import Json
 
 Rows = str | PathLike[str] | Iterable[Mapping[str, Any]]
 NOT_OF_ROWS = ("folder", "config", "env", "members", "trust", "max_cost")  # arguments that are not options of a row
@@ -66,7 +65,7 @@ class BatchStream(AsyncIterator[BatchRow]):
         return await anext(self._entries)
 
     @property
-    def summary(self) -> Json:
+    def summary(self) -> BatchObject:
         """The counts, the cost and the failures (`council.batch/1`), after the last row."""
         if self._summary is None:
             raise UsageError("the batch has not ended, so it has no summary: read its rows first")

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from council import protocols
 from council.engine.minutes import Minutes
@@ -460,7 +460,7 @@ class Client:
             convener.check_plan(plan)
             return plan
 
-        return cast("PlanObject", (await self._use(make_convener(given), work)).as_json())
+        return (await self._use(make_convener(given), work)).as_json()
 
     # Continue
 

@@ -24,17 +24,21 @@ from council.notes_filter import without_notes
 from council.types import (
     STATES_OUT_FOR_RUN,
     Absence,
+    AbsenceRow,
     Ask,
     CarryOut,
     Cuts,
     FinalState,
     Json,
+    LookupQuery,
+    LookupRow,
     Outcome,
     Packet,
     PartialReply,
     Question,
     Roster,
     Round,
+    SearchRow,
     Seat,
     SeatWatch,
     Statement,
@@ -45,7 +49,7 @@ from council.types import (
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
-Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: request → results
+Effect = Callable[[Json], Awaitable[Sequence[object]]]  # a look-up or a search: request → results
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class Council:
         self._state = SharedState()
         self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
-        self._absences: Json = {}
+        self._absences: dict[str, AbsenceRow] = {}
 
     @property
     def members(self) -> tuple[Seat, ...]:
@@ -382,16 +386,20 @@ class Council:
                 raise
             return absence
 
-    async def look(self, seat: Seat, wanted: Json | list[Json]) -> list[Json]:
+    async def look(self, seat: Seat, wanted: LookupQuery | list[LookupQuery]) -> list[LookupRow]:
         """Return the results of read-only look-ups through the packet gate. Each request of a list is a separate step."""
-        if isinstance(wanted, dict):
-            return await self._run_effect("look", seat.name, wanted)
-        named = [(f"{seat.name}/{n}", one) for n, one in enumerate(wanted, 1)]
-        return [row for name, one in named for row in await self._run_effect("look", name, one)]
+        if not isinstance(wanted, list):
+            rows: list[LookupRow] = await self._run_effect("look", seat.name, dict(wanted))
+            return rows
+        named = [(f"{seat.name}/{n}", query) for n, query in enumerate(wanted, 1)]
+        return [row for name, query in named for row in await self._run_effect("look", name, dict(query))]
 
-    async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[Json]:
+    async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[SearchRow]:
         """Return search results with title, address and snippet; a failed query has a row with `why`."""
-        return await self._run_effect("search", "search", {"queries": list(queries), "freshness": freshness})
+        rows: list[SearchRow] = await self._run_effect(
+            "search", "search", {"queries": list(queries), "freshness": freshness}
+        )
+        return rows
 
     def note(self, what: str, why: str, skipped: Sequence[str] = (), *, by_absence: bool = False) -> None:
         """Record a decision of the protocol and its reason; `skipped` are the phases that are not held because of it.
@@ -488,7 +496,7 @@ class Council:
         if known := self._find_absence(key, seat):
             return known
         if past := self.ledger.source and self.ledger.source.find_absence(phase, key):
-            since = ev.upgrade_fields("absence", past).get("since", "")
+            since = ev.upgrade_fields("absence", dict(past)).get("since", "")
             return self._record_absence(
                 key, Absence(seat, past["state"], past["reason"], since), Outcome(past["state"])
             )
@@ -682,13 +690,13 @@ class Council:
         council._key_path = (*self._key_path, seat.name)
         return council
 
-    async def _run_effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
+    async def _run_effect(self, kind: str, name: str, wanted: Json) -> Any:
+        """Return the results of a look-up or a search, as they are stored."""
         key = "/".join((*self._key_path, name, kind) if name != kind else (*self._key_path, kind))
         self.ledger.claim_key(key)
         print_ = compute_fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
         known = self.ledger.find_result(key, print_) or await self._execute_effect(kind, key, print_, wanted)
-        found: list[Json] = json.loads(known.text)
-        return found
+        return json.loads(known.text)
 
     async def _execute_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
         if kind not in self.effects:
@@ -720,7 +728,7 @@ def join_outcomes(outcomes: Sequence[Outcome], text: str) -> Outcome:
     return Outcome(state, text, served_by=outcomes[0].served_by, cut=cut, dropped=dropped, cut_material=material)
 
 
-def _has_result(row: Json) -> bool:
+def _has_result(row: LookupRow | SearchRow) -> bool:
     """Return whether a row is a result, not the reason for an empty one."""
     return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))
 

@@ -18,8 +18,8 @@ from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
 from council.money import usd_to_nanos
-from council.store.interface import HOLD_KEY, Attempt, Charge, LedgerStore, Record, Row
-from council.types import Ask, Json, Outcome, Usage
+from council.store.interface import HOLD_KEY, Attempt, AttemptResult, Charge, LedgerStore, Record, Row
+from council.types import AbsenceRow, Ask, Outcome, Usage
 
 Listener = Callable[[Entry], None]
 STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
@@ -67,8 +67,8 @@ class ForkSource:
             return None
         return replace(found, usage=Usage(), attempts=0, seconds=0.0)
 
-    def find_absence(self, phase: str, key: str) -> Json | None:
-        found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
+    def find_absence(self, phase: str, key: str) -> AbsenceRow | None:
+        found: AbsenceRow | None = self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
         return found
 
     def _is_earlier(self, key: str) -> bool:
@@ -236,8 +236,8 @@ class Ledger:
         """Return whether a fork gave this seat another member, so that the old member's absence does not apply."""
         return key.partition("/")[0] in self.changed_seats.get(seat, ())
 
-    def find_absence(self, phase: str, key: str) -> Json | None:
-        found: Json | None = self.record.phases.get(phase, {}).get(key)
+    def find_absence(self, phase: str, key: str) -> AbsenceRow | None:
+        found: AbsenceRow | None = self.record.phases.get(phase, {}).get(key)
         return found
 
     def find_rejection(self, key: str) -> ev.WasAbsent | None:
@@ -248,7 +248,7 @@ class Ledger:
         attempts = self.attempts(key)[past.closed_attempts :]
         return past.event if ends_with_rejections(attempts) else None
 
-    def end_phase(self, phase: str, absences: Json) -> None:
+    def end_phase(self, phase: str, absences: dict[str, AbsenceRow]) -> None:
         if phase in self.record.phases:
             return
         self.record.phases[phase] = absences
@@ -310,7 +310,7 @@ class Ledger:
             raise
         return attempt
 
-    def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
+    def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
         attempt.result, attempt.body = result, b""  # the store has it
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]

@@ -30,7 +30,19 @@ from council.engine.packet_blocks import number_file, render_packet
 from council.errors import PromptError
 from council.notes_filter import without_notes
 from council.text_cleanup import LINE_ENDS, strip_hidden
-from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, repair_surrogates
+from council.types import (
+    Cuts,
+    Dossier,
+    Json,
+    Message,
+    Packet,
+    PacketFile,
+    Question,
+    Round,
+    Seat,
+    Statement,
+    repair_surrogates,
+)
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
@@ -386,7 +398,7 @@ def _compile(source: str) -> Render:
     return render
 
 
-def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Json:
+def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Dossier:
     """Return the packet for a seat with numbered lines for citations; the perspective is added only for judging tasks."""
     numbered = replace(
         packet, files=tuple(PacketFile(file.path, "\n".join(number_file(file))) for file in packet.files)

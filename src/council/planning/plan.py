@@ -56,7 +56,7 @@ from council.protocols.options import list_filled_options, parse_options
 from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
-from council.types import Json, Packet, Question, Roster, Seat, Skipped, estimate_tokens, repair_surrogates
+from council.types import Dossier, Json, Packet, Question, Roster, Seat, Skipped, estimate_tokens, repair_surrogates
 
 TASK_VERBS = ("validate", "brainstorm", "research")
 WORK_TREE_LABEL = "the changes in the work tree"
@@ -123,7 +123,7 @@ class Plan:
         if self.shortfall:
             self.shortfall.raise_error()
 
-    def as_json(self) -> Json:
+    def as_json(self) -> PlanObject:
         """Return the object `council.plan/1`."""
         timeout = self.timeouts.__getitem__
         chair = self.roster.chair
@@ -181,7 +181,7 @@ class Plan:
             plan["exclude_family"] = list(self.excluded_vendors)
         if self.roster.helpers:
             plan["helpers"] = [make_plan_seat(seat, timeout) for seat in self.roster.helpers]
-        return dict(plan)
+        return plan
 
     def setup(self) -> RunSetup:
         """Return the setup that another process needs to resume the run."""
@@ -703,7 +703,7 @@ def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster
     )
 
 
-def preview_packet(plan: Plan) -> Json:
+def preview_packet(plan: Plan) -> Dossier:
     """Return the packet exactly as the first seat gets it; for other seats only the perspective differs."""
     schema = plan.protocol.load_output_schema(plan.question.task)
     return build_dossier(plan.packet, plan.question, plan.roster.seats[0], schema)

@@ -20,6 +20,7 @@ from council.types import Json, Packet, Seat, Verdict
 
 if TYPE_CHECKING:
     from council.engine.minutes import Minutes, StatementMinutes
+    from council.engine.records import AttackPoint, ReportObject, SeatFields
 
 # Definition
 
@@ -152,7 +153,7 @@ class ReportView:
         """Return extra fields of the report object."""
         return {}
 
-    def seat_fields(self, minutes: Minutes, seat: str) -> Json:
+    def seat_fields(self, minutes: Minutes, seat: str) -> SeatFields:
         """Return extra fields of a seat in the report object."""
         return {}
 
@@ -168,7 +169,7 @@ class ReportView:
         """Return the answer as (name, title, text), the decision first; empty if the whole answer is the decision."""
         return []
 
-    def points(self, minutes: Minutes) -> list[Json]:
+    def points(self, minutes: Minutes) -> list[AttackPoint]:
         """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by, held_by."""
         return []
 
@@ -184,7 +185,7 @@ class ReportView:
         """Return whether a statement is the answer, which the report shows once."""
         return minutes.status == "complete" and said.said.strip() == str(minutes.verdict.get("answer") or "").strip()
 
-    def document(self, minutes: Minutes, report: Json) -> str:
+    def document(self, minutes: Minutes, report: ReportObject) -> str:
         """Return the whole report file; empty to use the layout `document.md`."""
         return ""
 

@@ -12,8 +12,8 @@ from council.errors import StoreError
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.planning.setup import RunSetup
-from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
-from council.types import Json, Usage
+from council.store.interface import OPEN_STATUSES, Attempt, AttemptResult, Record, RunStatus, SpendingRow
+from council.types import Usage
 from council.version import RULES, __version__
 
 RULES_CHANGED = "the rules have changed since, so its report and verdict are not recomputed"
@@ -158,12 +158,11 @@ def _is_due(spent: SpendingRow, due: int) -> bool:
     return spent.charged == due or (spent.estimated and (spent.charged or 0) < due)
 
 
-def _expected_charge(result: Json | None, spent: SpendingRow) -> int | None:
+def _expected_charge(result: AttemptResult | None, spent: SpendingRow) -> int | None:
     """Return the cost of the answer's usage, or None if the usage is unknown."""
-    used = (result or {}).get("usage")
-    if used is None or used.get("unknown"):
+    if result is None or "usage" not in result or result["usage"].get("unknown"):
         return None
-    return usd_to_nanos(exact_cost(Usage.from_json(used), Price.from_json(spent.price or {})))
+    return usd_to_nanos(exact_cost(Usage.from_json(result["usage"]), Price.from_json(spent.price or {})))
 
 
 def _check_budget(record: Record) -> Iterator[str]:

@@ -20,9 +20,10 @@ from typing import IO, Any, Literal
 
 from typing_extensions import TypedDict
 
+from council.engine.records import ReportObject
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
-from council.planning.plan_object import CostEstimate
+from council.planning.plan_object import CostEstimate, PlanCalls
 from council.runs.outcome import (
     EXIT_BUDGET,
     EXIT_COMPLETE,
@@ -33,7 +34,6 @@ from council.runs.outcome import (
 )
 from council.settings.private_files import open_private_file, open_private_handle
 from council.store.interface import RunStatus
-from council.types import Json
 
 ENDED_STATUSES = (RunStatus.COMPLETE, RunStatus.INCOMPLETE, RunStatus.FAILED)
 COPY_BYTES = 1 << 20
@@ -48,7 +48,7 @@ class EndedRow:
     status: str
     hash: str = ""
     error: str | None = None
-    report: Json | None = None
+    report: ReportObject | None = None
     usd: float = 0.0
 
     def as_line(self) -> str:
@@ -274,20 +274,6 @@ def sum_known_cost(report: Any) -> float:
 # Counts and results
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A row that is not complete."""
-
-    id: str
-    line: int
-    run: str | None
-    status: str
-    reason: str
-
-    def as_json(self) -> Json:
-        return {"id": self.id, "line": self.line, "run": self.run, "status": self.status, "reason": self.reason}
-
-
 class BatchCost(TypedDict):
     usd: float  # of the rows that this process ended
     before: float  # of all rows in earlier processes
@@ -322,6 +308,20 @@ class BatchObject(TypedDict):
     cost: BatchCost
     seconds: float
     failures: list[BatchFailure]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row that is not complete."""
+
+    id: str
+    line: int
+    run: str | None
+    status: str
+    reason: str
+
+    def as_json(self) -> BatchFailure:
+        return {"id": self.id, "line": self.line, "run": self.run, "status": self.status, "reason": self.reason}
 
 
 @dataclass(slots=True)
@@ -398,7 +398,7 @@ class Summary:
             return EXIT_PARTIAL
         return EXIT_NO_ACCESS if now.exit_codes == {EXIT_NO_ACCESS} else EXIT_FAILED
 
-    def as_json(self) -> Json:
+    def as_json(self) -> BatchObject:
         now = self.progress
         return {
             "schema": "council.batch/1",
@@ -423,6 +423,32 @@ class Summary:
             "seconds": round(now.seconds, 3),
             "failures": [failure.as_json() for failure in now.failures],
         }
+
+
+class BatchGroup(TypedDict):
+    """Rows with the same protocol, task and options, and the plan of one of them."""
+
+    protocol: str
+    task: str
+    rows: int
+    members: list[str]
+    calls: PlanCalls
+    cost: CostEstimate | None
+
+
+class BatchPlanObject(TypedDict):
+    """What `council batch --dry-run --json` prints."""
+
+    schema: Literal["council.batch_plan/1"]
+    rows: int
+    selected: int
+    already_done: int
+    left: int
+    groups: list[BatchGroup]
+    cost: CostEstimate | None
+    unpriced: list[str]
+    cap: float | None
+    spent: float
 
 
 @dataclass(slots=True)
@@ -457,8 +483,8 @@ class Estimate:
             "worst": round(sum(cost["worst"] * rows for cost, rows in costs), 9),
         }
 
-    def as_json(self) -> Json:
-        groups = [
+    def as_json(self) -> BatchPlanObject:
+        groups: list[BatchGroup] = [
             {
                 "protocol": group.plan.protocol.name,
                 "task": group.plan.question.task,

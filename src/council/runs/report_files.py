@@ -16,6 +16,7 @@ from typing import Any
 from council import events as ev
 from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
+from council.engine.records import ReportObject
 from council.errors import StoreError
 from council.events import Entry
 from council.packet.secret_filter import PromptRedactor, redact_value
@@ -278,7 +279,7 @@ def write_report_files(record: Record, minutes: Minutes) -> None:
     publish_drafts(record, draft_report_files(record, minutes))
 
 
-def draft_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> list[str]:
+def draft_report_files(record: Record, minutes: Minutes, report: ReportObject | None = None) -> list[str]:
     """Write all report files as drafts beside their paths, which are returned. This takes all the space that they need."""
     if not minutes.report_path:
         return []

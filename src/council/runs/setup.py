@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from council.calling.pricing import find_price
@@ -23,7 +23,6 @@ from council.settings import OriginKind, Provider, Settings
 from council.settings.catalogue import LOCAL_MEMBER, catalogue, find_newest, name_member, split_member
 from council.settings.config_files import config_folder
 from council.settings.member_lookup import DEFAULT_SEATS, ROUTER, is_available
-from council.types import Json
 
 OFFERED_PROTOCOLS = {  # as the default, with what each does
     "adaptive": "asks two members and stops if they agree",
@@ -32,6 +31,17 @@ OFFERED_PROTOCOLS = {  # as the default, with what each does
 UNREACHABLE_FAULTS = ("net", "stall", "cut", "overload")
 NO_CHAT_MODEL = re.compile(r"embed|whisper|tts|audio|image|dall-e|moderation|rerank|imagen|veo", re.I)
 State = Literal["works", "refused", "unreachable", "untested", "missing"]
+
+
+class SourceRow(TypedDict):
+    """A row of the table of `council init`."""
+
+    name: str
+    vendor: str
+    found: str
+    state: State
+    detail: str
+    models: int  # that the endpoint lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ class Source:
     base_url: str = ""  # of an endpoint that is running but not configured
     project_file: str = ""  # the project file that defines it: other folders do not know it
 
-    def as_json(self) -> Json:
+    def as_json(self) -> SourceRow:
         return {
             "name": self.name,
             "vendor": self.vendor,

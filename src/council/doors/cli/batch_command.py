@@ -237,7 +237,7 @@ class BatchRunner:
             format_estimate(estimate)[:1] if not estimate.progress.left else format_estimate(estimate)
         )
         asks = self.runner.may_confirm and has_terminal() and estimate.progress.left
-        why = cost_reason(estimate.as_json(), convener.settings) if asks else ""
+        why = cost_reason({"cost": estimate.cost, "unpriced": estimate.unpriced}, convener.settings) if asks else ""
         return not why or await confirm_start(why)
 
     async def _run_rows(self, batch: QuestionBatch) -> Summary:

@@ -55,6 +55,7 @@ from council.evals.plots import write_plots
 from council.evals.replay import format_replay, replay
 from council.evals.review_bench import (
     BENCH,
+    BenchObject,
     format_bench,
     make_bench_row,
     make_cases,
@@ -69,10 +70,11 @@ from council.render.terminal import format_advised_price
 from council.runs.advice import save_result
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, select_protocol_options, select_settings
 from council.runs.batch_output import Estimate, Summary
-from council.runs.batch_rows import RowErrors, make_row
+from council.runs.batch_rows import InputRow, RowErrors, make_row
+from council.runs.eval_object import EvalObject, JudgeUse
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
-from council.runs.track_record import format_outcome, label_run
+from council.runs.track_record import OutcomeObject, format_outcome, label_run
 from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members
 from council.settings.private_files import make_named_folder, open_named_file
 from council.store.interface import RunStatus
@@ -301,7 +303,7 @@ class EvalRunner:
         find = fast_members if is_cheap else available_members
         return blind.choose_judges(find(convener.settings, convener.env) or [LOCAL_CANDIDATE], members)
 
-    async def _plan_row(self, convener: Convener, row: Json) -> Plan:
+    async def _plan_row(self, convener: Convener, row: InputRow) -> Plan:
         """Return the plan of a row as its batch makes it."""
         options = make_row(row, 1).options
         flags = select_settings(options) | ({"trust": True} if self.params["trust"] else {})
@@ -337,7 +339,7 @@ class EvalRunner:
                 path.replace(path.with_name(f"{path.name}.old"))
 
     async def _run_batch(
-        self, convener: Convener, rows: list[Json], file: str, plan: str = ""
+        self, convener: Convener, rows: list[InputRow], file: str, plan: str = ""
     ) -> tuple[int, Summary | None]:
         """Run the rows of one file. `plan` replaces the estimate, which does not know how often a budget is used up."""
         cap = self.params["max_cost"]
@@ -430,7 +432,7 @@ class EvalRunner:
                 self.runner.print_status([str(error)])
         self._write(result, format_table(table), files)
 
-    def _write(self, result: Json, text: str, files: list[Path]) -> None:
+    def _write(self, result: EvalObject | BenchObject, text: str, files: list[Path]) -> None:
         """Write the result and the table, and print one of them."""
         with open_named_file(self.folder / RESULT, encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
@@ -443,7 +445,7 @@ class EvalRunner:
             write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
 
 
-def _sum_use(reports: Sequence[Json]) -> Json:
+def _sum_use(reports: Sequence[Json]) -> JudgeUse:
     """Return the tokens, the calls and the dollars of runs; None for dollars if a price is unknown."""
     costs = [report["cost"]["usd"] for report in reports]
     return {
@@ -529,7 +531,7 @@ def outcome_command() -> click.Command:
                     raise UsageError(
                         f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE"
                     )
-                row = {"schema": "council.outcome/1", **found[0]}
+                row: OutcomeObject = {"schema": "council.outcome/1", **found[0]}
             else:
                 row = await label_run(convener, run, label, note)
             if params["json"]:
@@ -584,7 +586,7 @@ def _format_advice(row: Json) -> list[str]:
     is_same = (row["protocol"], row["options"]) == (default["protocol"], default["options"])
     return [
         clean(f"protocol {row['protocol']}: {row['why']}"),
-        f"price: {format_advised_price(row)}" + ("" if is_same else f"; without advice {default['protocol']}, {format_advised_price(default)}"),
+        f"price: {format_advised_price(row['calls'], row['cost'])}" + ("" if is_same else f"; without advice {default['protocol']}, {format_advised_price(default['calls'], default['cost'])}"),
         "rounds: 1; more rounds cost more and rarely help" if row["rounds"] == 1 else f"rounds: {row['rounds']}",
         "no model was asked; use it with --protocol auto",
     ]  # fmt: skip

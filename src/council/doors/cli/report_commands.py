@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -176,7 +176,7 @@ def spend_command() -> click.Command:
     return make_command("spend", spend, since, by)
 
 
-def format_spending(spent: Json, by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
+def format_spending(spent: Mapping[str, Any], by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
     if not spent["total"]["calls"]:
         since = f" since {spent['since']}" if spent["since"] else ""
         return [f"no paid calls{since}", *_format_today(spent["today"])]

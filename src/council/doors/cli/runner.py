@@ -56,12 +56,13 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
+from council.engine.records import ReportObject
 from council.errors import CouncilError, PacketRefused, TrustRequired, UsageError
 from council.events import Entry
 from council.flags import AUTO_PROTOCOL
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
-from council.planning.plan_object import PlanAdvice, make_packet_receipt
+from council.planning.plan_object import PlanAdvice, PlanObject, make_packet_receipt
 from council.render import markdown, terminal
 from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart
@@ -189,7 +190,7 @@ class Runner:
             plan = await make_plan(convener, request)
             packet = plan.packet
             if self.json:
-                print_json(preview_packet(plan) | {"receipt": make_packet_receipt(packet)})
+                print_json({**preview_packet(plan), "receipt": make_packet_receipt(packet)})
                 return 0
             table = fit_table(format_packet_table(packet), sys.stdout)
             click.echo(neutralize_commands("\n".join(table)))
@@ -359,7 +360,7 @@ class Runner:
                 'council --yes, to ask run council "your question", or see council --help'
             )
 
-    async def _present_plan(self, plan: Json, why: str) -> bool:
+    async def _present_plan(self, plan: PlanObject, why: str) -> bool:
         """Ask for confirmation if there is a reason (`why`), and return whether to start the run.
 
         The plan is printed with -v, or for the question. A live view follows, so the plan of a confirmed run is removed.
@@ -376,19 +377,19 @@ class Runner:
             self._print_start(plan)
         return True
 
-    def _print_start(self, plan: Json) -> None:
+    def _print_start(self, plan: PlanObject) -> None:
         lines = self.format_start(plan)
         self.print_status(lines)
         self.has_start_lines = bool(lines)
 
-    def format_start(self, plan: Json) -> list[str]:
+    def format_start(self, plan: PlanObject) -> list[str]:
         """Return the lines before a run: with -v the plan, without what a live view shows; else the warnings and new hints."""
         if self.verbose:
             return terminal.format_plan_facts(plan) if self.is_live else terminal.format_plan(plan)
         hints = [] if self.quiet or self.jsonl else select_new_notices(terminal.list_hints(plan), os.environ)
         return terminal.format_warnings([*terminal.list_warnings(plan), *hints])
 
-    def _require_review(self, plan: Json) -> None:
+    def _require_review(self, plan: PlanObject) -> None:
         """Raise if --fail-on is given for a run that gives no verdict: a CI job would pass without a review."""
         if self.fail_on and plan["task"] != "validate":
             raise UsageError(
@@ -396,7 +397,7 @@ class Runner:
                 "start with the word validate, or omit --fail-on"
             )
 
-    def _require_terminal(self, plan: Json) -> None:
+    def _require_terminal(self, plan: PlanObject) -> None:
         """Raise UsageError, before anything is spent, if a seat is a person who cannot be asked here."""
         if not self._can_prompt() and (names := human_seats(plan)):
             raise UsageError(
@@ -471,7 +472,7 @@ class Runner:
         if self._shows_answer and (lines or self.has_start_lines or self.verbose or not self.is_live):
             self.print_status([""])  # between these lines and the answer
 
-    def _print_footer(self, report: Json) -> None:
+    def _print_footer(self, report: ReportObject) -> None:
         """Print cost, time, run and hints in one dim line; with -v also the report path, calls and tokens."""
         if self.quiet or self.jsonl:
             return
@@ -510,7 +511,7 @@ class Runner:
             write_status("\n".join(lines), ascii=self.ascii)
 
 
-def human_seats(plan: Json) -> list[str]:
+def human_seats(plan: PlanObject) -> list[str]:
     """Return the seats whose member or fallback is a person."""
     seats = [*plan.get("seats", ()), *filter(None, [plan.get("chair")])]
     return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
@@ -533,7 +534,7 @@ def list_parts(minutes: Minutes, *, verbose: bool, show: str = "") -> list[TextP
     return [TextPart(markdown.render_verbose(minutes, show))] if verbose else markdown.list_answer_parts(minutes)
 
 
-def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) -> int:
+def run_exit_code(minutes: Minutes, report: ReportObject, fail_on: str | None = None) -> int:
     status = "incomplete" if minutes.status == "running" else minutes.status
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
     failed = exit_code(status, minutes.stopped, states)
@@ -546,9 +547,10 @@ def _find_project_report(path: str | None) -> str:
     return "" if is_stored else str(path)
 
 
-def _with_absolute_path(result: Json, folder: str) -> Json:
+def _with_absolute_path(result: ReportObject, folder: str) -> ReportObject:
     """Return the report with an absolute path, for runs of another folder."""
-    return result | {"report_path": str(Path(folder) / result["report_path"]) if result["report_path"] else None}
+    path = result["report_path"]
+    return {**result, "report_path": str(Path(folder) / path) if path else None}
 
 
 async def make_plan(convener: Convener, request: RunRequest, *, will_run: bool = False) -> Plan:

@@ -27,7 +27,7 @@ from council.doors.cli.terminal_input import TerminalReader, ask_trust, confirm,
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
-from council.planning.plan_object import CostEstimate
+from council.planning.plan_object import CostEstimate, PlanObject
 from council.render.terminal import format_plan_notes
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
 from council.runs.service import Convener
@@ -288,7 +288,7 @@ def format_diff(old: str, new: str, file: Path) -> list[str]:
     return list(lines)
 
 
-def format_price(plan: Json, cheap: CostEstimate | None) -> str:
+def format_price(plan: PlanObject, cheap: CostEstimate | None) -> str:
     """Return one line about the price of a plain question."""
     cost = plan["cost"]
     if cost is None:

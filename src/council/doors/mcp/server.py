@@ -27,10 +27,9 @@ from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.handshake import INSTRUCTIONS, Handshake
 from council.doors.mcp.tools import find_tool, list_tool_definitions
-from council.doors.mcp.tools_impl import ClientContext, CouncilTools
+from council.doors.mcp.tools_impl import ClientContext, CouncilTools, ToolResult
 from council.errors import CouncilError, UsageError, message_for
 from council.text_cleanup import clean
-from council.types import Json
 from council.version import __version__
 
 ToolResponse = types.CallToolResult | types.InputRequiredResult
@@ -120,9 +119,9 @@ async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> C
     return ClientContext(roots, report_progress, caller if caller.has_forms else None)
 
 
-def _success_result(value: Json) -> types.CallToolResult:
+def _success_result(value: ToolResult) -> types.CallToolResult:
     text = json.dumps(value, ensure_ascii=False)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
 
 
 def _error_result(line: str) -> types.CallToolResult:

@@ -153,7 +153,13 @@ async def get_runs(
     return ApiResponse({**found, "runs": [_add_id(row) for row in found["runs"]]}, headers=link)
 
 
-def _add_id(row: RunRow) -> Json:
+class IdentifiedRun(RunRow):
+    """A run in a list, with the older name of its id."""
+
+    id: str
+
+
+def _add_id(row: RunRow) -> IdentifiedRun:
     """Return a row with the older name of its run."""
     return {"id": row["run"], **row}
 
