@@ -9,7 +9,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, get_args
 
-from council.types import FinalState, Json, Message, UsageCounts, material_of_old_cuts
+from council.types import FinalState, Json, Message, material_of_old_cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Stated:
     said: str
     reply: Json | None
     served_by: str
-    usage: UsageCounts
+    usage: Json
     attempts: int
     seconds: float
     cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
@@ -178,7 +178,7 @@ class WasAbsent:
     state: FinalState
     reason: str
     attempts: int = 0
-    usage: UsageCounts = field(default_factory=UsageCounts)  # tokens of its rejected answers
+    usage: Json = field(default_factory=dict)  # tokens of its rejected answers
     since: str = ""
 
 
@@ -248,7 +248,7 @@ class Closed:
     type: ClassVar[str] = "closed"
     status: str  # complete | incomplete | failed
     verdict: Json  # the fields of types.Verdict
-    calls: dict[str, int]  # made, replayed, in_doubt
+    calls: Json  # {"made", "replayed", "in_doubt"}
     stopped: str = ""  # "" | interrupted | cancelled | chair | quorum | budget
     report_path: str = ""  # relative if it is inside the run's folder; "" if there is no report file
     reason: str = ""

@@ -143,7 +143,7 @@ class Usage:
         return counts
 
     @classmethod
-    def from_json(cls, counts: UsageCounts) -> Usage:
+    def from_json(cls, counts: UsageCounts | Json) -> Usage:
         return cls(
             input=int(counts.get("in", 0)),
             output=int(counts.get("out", 0)),

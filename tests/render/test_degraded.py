@@ -11,7 +11,7 @@ from council.engine.degraded import format_degraded_lines, format_missing_lines,
 from council.engine.layout import STATE_DESCRIPTIONS, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
-from council.types import FinalState, UsageCounts
+from council.types import FinalState
 from tests.protocols.judges.runs import bench_plan
 from tests.render.runs import RunBuilder, drafts, one_absent, plan, seat, triage
 
@@ -178,7 +178,7 @@ def test_lost_quorum_names_its_phase() -> None:
 
 def test_tokens_of_a_failed_seat_are_counted() -> None:
     builder = RunBuilder().phase("draft").ask("alpha")
-    usage: UsageCounts = {"in": 7, "out": 3, "cached": 0}
+    usage = {"in": 7, "out": 3, "cached": 0}
     builder.add(ev.WasAbsent("draft/alpha", "draft", "alpha", "truncated", "cut off", 2, usage))
     assert build_report(builder.minutes)["tokens"] == usage
 

@@ -602,7 +602,7 @@ class Council:
             said.text if reply is None else without_notes(said.said),
             reply,
             outcome.served_by,
-            outcome.usage.as_json(),
+            dict(outcome.usage.as_json()),
             outcome.attempts,
             outcome.seconds,
             list(outcome.cut),
@@ -656,7 +656,7 @@ class Council:
         """Record an absence, in the transaction of the last result of its step."""
         seat = absence.seat.name
         self._note_absence(key, absence)
-        spent = outcome.usage.as_json()
+        spent = dict(outcome.usage.as_json())
         self.ledger.emit(
             ev.WasAbsent(
                 key, self._current_phase, seat, absence.state, absence.reason, outcome.attempts, spent, absence.since
