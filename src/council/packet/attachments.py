@@ -39,8 +39,12 @@ EXTRA = "pip install 'model-council[attachments]'"
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 SVG_START = re.compile(r"\s*(?:<\?xml[^>]*>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<svg[\s>]", re.IGNORECASE | re.DOTALL)
 OTHER_IMAGES = (
-    (b"BM", "BMP"), (b"II*\0", "TIFF"), (b"MM\0*", "TIFF"), (b"\0\0\1\0", "ICO"), (b"8BPS", "Photoshop"),
-)  # fmt: skip
+    (b"BM", "BMP"),
+    (b"II*\0", "TIFF"),
+    (b"MM\0*", "TIFF"),
+    (b"\0\0\1\0", "ICO"),
+    (b"8BPS", "Photoshop"),
+)
 HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1", b"avif", b"avis")
 Content = tuple[str, bytes]  # the name of an attached file, and its bytes
 
@@ -257,8 +261,12 @@ def _read_webp(content: bytes) -> ImageHeader:
 
 
 HEADERS: Sequence[tuple[bytes, Callable[[bytes], ImageHeader]]] = (
-    (b"\x89PNG\r\n\x1a\n", _read_png), (b"\xff\xd8\xff", _read_jpeg), (b"GIF87a", _read_gif), (b"GIF89a", _read_gif), (b"RIFF", _read_webp),
-)  # fmt: skip
+    (b"\x89PNG\r\n\x1a\n", _read_png),
+    (b"\xff\xd8\xff", _read_jpeg),
+    (b"GIF87a", _read_gif),
+    (b"GIF89a", _read_gif),
+    (b"RIFF", _read_webp),
+)
 
 
 def _damaged(name: str) -> UsageError:

@@ -75,9 +75,13 @@ def clean_values(values: Sequence[Any]) -> list[Any]:
 
 def connect(url: str) -> psycopg.Connection[Any]:
     raw = psycopg.connect(
-        url, autocommit=True, cursor_factory=psycopg.RawCursor, connect_timeout=CONNECT_TIMEOUT_S,
-        application_name="council", keepalives_idle=30,
-    )  # fmt: skip
+        url,
+        autocommit=True,
+        cursor_factory=psycopg.RawCursor,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        application_name="council",
+        keepalives_idle=30,
+    )
     raw.execute(f"SET search_path = {SCHEMA}, pg_catalog")
     return raw
 

@@ -39,7 +39,19 @@ AUTOMATIC = "auto"  # argument of a command that returns to the choice by words 
 MAX_HISTORY = 1000  # lines of the history file that are read
 SHOWN_QUESTION_CHARS = 60
 # Flags of a single run, or of another use of standard input.
-OTHER_FLAGS = ("dry_run", "detach", "priority", "json", "jsonl", "format", "output", "fail_on", "no_stdin", "help_all", "version")  # fmt: skip
+OTHER_FLAGS = (
+    "dry_run",
+    "detach",
+    "priority",
+    "json",
+    "jsonl",
+    "format",
+    "output",
+    "fail_on",
+    "no_stdin",
+    "help_all",
+    "version",
+)
 COMMAND_LINE = re.compile(r"/([A-Za-z-]*)(?:\s+(.*))?", re.DOTALL)  # "/etc/hosts" is the start of a question
 PLAIN_COMMANDS = {"exit": "quit", ":q": "quit", "?": "help"}  # a lone word that is no command, and the command it means
 
@@ -394,7 +406,7 @@ COMMANDS = {
     "new": Command(Chat.start_new, "Start a new conversation."),
     "help": Command(Chat.show_help, "Show this list."),
     "quit": Command(Chat.quit, "End the conversation; so does Ctrl-D."),
-}  # fmt: skip
+}
 
 
 def format_total(costs: Sequence[CostRow]) -> str:

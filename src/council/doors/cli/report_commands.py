@@ -58,8 +58,10 @@ def report_command() -> click.Command:
         help="Output format; html is one file with every view of the page.",
     )
     level = click.Option(
-        ["--fail-on"], type=click.Choice(FAIL_ON), help="Exit 10 if the review result is this or worse, 3 if it is inconclusive."
-    )  # fmt: skip
+        ["--fail-on"],
+        type=click.Choice(FAIL_ON),
+        help="Exit 10 if the review result is this or worse, 3 if it is inconclusive.",
+    )
     rule = click.Option(
         ["--rule"],
         type=click.Choice(RULES, case_sensitive=False),
@@ -109,8 +111,12 @@ def _decide_gate(minutes: Minutes, fail_on: str, rule: str) -> Json:
 
 def gate_command() -> click.Command:
     level = click.Option(
-        ["--fail-on"], type=click.Choice(FAIL_ON), default="fail", show_default=True, help="Fail on this result or worse."
-    )  # fmt: skip
+        ["--fail-on"],
+        type=click.Choice(FAIL_ON),
+        default="fail",
+        show_default=True,
+        help="Fail on this result or worse.",
+    )
     rule = click.Option(
         ["--rule"],
         type=click.Choice(RULES, case_sensitive=False),

@@ -120,7 +120,11 @@ class Runner:
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"no_warm": params.get("no_warm") or None, "hedge": params.get("hedge") or None}
         settings |= {"check": params.get("check") or None, "packet_tokens": params.get("packet_tokens")}
-        settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None, "priority": params.get("priority")}  # fmt: skip
+        settings |= {
+            "effort": params.get("effort"),
+            "notify": params.get("notify") or None,
+            "priority": params.get("priority"),
+        }
         settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         show, as_json, jsonl = params.get("show") or "", bool(params.get("json")), bool(params.get("jsonl"))
@@ -556,9 +560,15 @@ def _with_absolute_path(result: ReportObject, folder: str) -> ReportObject:
 async def make_plan(convener: Convener, request: RunRequest, *, will_run: bool = False) -> Plan:
     material = Material(**request.material)
     return await convener.plan(
-        request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
-        after=await convener.find_continued_run(request.continue_from), will_run=will_run,
-    )  # fmt: skip
+        request.words,
+        request.options,
+        protocol=request.protocol,
+        verbose=request.verbose,
+        material=material,
+        strict=request.strict,
+        after=await convener.find_continued_run(request.continue_from),
+        will_run=will_run,
+    )
 
 
 async def find_advice(convener: Convener, request: RunRequest, plan: Plan) -> PlanAdvice | None:

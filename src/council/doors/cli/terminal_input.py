@@ -323,8 +323,12 @@ def _parse_number(spec: FormField, line: str) -> int | float:
 
 
 FIELD_PARSERS: dict[str, Callable[[FormField, str], Any]] = {
-    "choice": _parse_choice, "boolean": _parse_yes_no, "integer": _parse_number, "number": _parse_number, "text": lambda spec, line: line,
-}  # fmt: skip
+    "choice": _parse_choice,
+    "boolean": _parse_yes_no,
+    "integer": _parse_number,
+    "number": _parse_number,
+    "text": lambda spec, line: line,
+}
 
 
 async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:
@@ -342,7 +346,7 @@ async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: 
 
 def format_trust_request(request: TrustRequest) -> list[str]:
     """Return what a project's file would send, read and write where, in full. Its texts are foreign."""
-    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe())]  # fmt: skip
+    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe())]
     rows = [request.providers[name] for name in request.provider_names]
     leaks = (describe_key_leak(str(request.file), row.get("base_url", ""), row.get("api_key_env", "")) for row in rows)
     lines += [f"  ! {line}" for line in leaks if line]
