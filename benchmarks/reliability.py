@@ -3,9 +3,9 @@
     python benchmarks/reliability.py              # all suites, about an hour on two cores
     python benchmarks/reliability.py crash disk   # some of them
 
-Each suite of reliability.toml is a command. Its lines `sweep NAME: key=value …` are recorded in reliability.json with the date,
-the duration and the exit code, and `scripts/make_docs.py` writes them into docs/reliability.md. A short part of every suite is in the
-default set of tests.
+Each suite of reliability.toml is a command. Its lines `sweep NAME: key=value …` are recorded in reliability.json with
+the date, the duration and the exit code, and `scripts/make_docs.py` writes them into docs/reliability.md. A short part
+of every suite is in the default set of tests.
 """
 
 from __future__ import annotations

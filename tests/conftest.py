@@ -37,8 +37,8 @@ if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 * 2**30:
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
 os.environ.setdefault("COUNCIL_LOCAL_THREADS", "1")  # several tests use the embedded model at the same time
-# No deadline: a busy machine is slow. The default set tries the same examples each time, so that an unrelated change cannot fail.
-# New ones are searched by `pytest --hypothesis-profile=explore`.
+# No deadline: a busy machine is slow. The default set tries the same examples each time, so that an unrelated change
+# cannot fail. New ones are searched by `pytest --hypothesis-profile=explore`.
 hypothesis.settings.register_profile("repeat", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1500)
 hypothesis.settings.load_profile("repeat")
@@ -62,7 +62,10 @@ SWEEP = "sweep "
 
 @pytest.fixture
 def sweep_figures(record_property: Callable[[str, object], None]) -> Callable[..., None]:
-    """Record figures of a long test: `sweep_figures("crash", points=40, lost=0)`. The summary of the session adds them up."""
+    """Record figures of a long test: `sweep_figures("crash", points=40, lost=0)`.
+
+    The summary of the session adds them up.
+    """
 
     def record(name: str, **figures: float) -> None:
         record_property(SWEEP + name, figures)
@@ -87,7 +90,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Hide the keys, keyring, configuration, proxies and folders of the user; only the model weights are shared. Close what calls keep open."""
+    """Hide the keys, keyring, configuration, proxies and folders of the user; only the model weights are shared.
+
+    Close what calls keep open.
+    """
     others = ("NO_COLOR", "FORCE_COLOR", *PROXIES, *CI_VARIABLES)
     for name in {*hidden_variables(os.environ), *others} - {*KEPT}:
         monkeypatch.delenv(name, raising=False)
@@ -120,7 +126,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def database(postgres: Server, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a new database with an empty store. It refuses no row, unless the test is marked with `refused_rows`."""
+    """The address of a new database with an empty store.
+
+    It refuses no row, unless the test is marked with `refused_rows`.
+    """
     from tests.databases import without_split_commits
 
     may_refuse = request.node.get_closest_marker("refused_rows") is not None

@@ -18,7 +18,9 @@ from council.protocols.judges.locations import Material
 
 @dataclass(frozen=True, slots=True)
 class Reviewers:
-    """Reviewers with a known share of bugs that they find, a rate of false findings, and a correlation of what they see."""
+    """Reviewers with a known share of bugs that they find, a rate of false findings, and a correlation of what they
+    see.
+    """
 
     recall: tuple[float, ...] = (0.6, 0.6, 0.6)
     false_rate: float = 1.0  # false findings per program

@@ -52,7 +52,9 @@ SIMULATED_PROTOCOLS: Mapping[str, tuple[str, Json]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Who agrees with whom: first answers, answers after the exchange, and the order in which each reader ranks the others."""
+    """Who agrees with whom: first answers, answers after the exchange, and the order in which each reader ranks the
+    others.
+    """
 
     first: Answers
     later: Answers
@@ -340,7 +342,10 @@ class LevelMeter:
         return LevelTable(name, members, {level: tuple(right[level]) for level in LEVELS if level in right})
 
     async def _measure_reviews(self, members: Members, questions: int, seed: int) -> LevelTable:
-        """Review simulated changes. The right verdict is any of the three; the rules of the protocol combine the votes."""
+        """Review simulated changes.
+
+        The right verdict is any of the three; the rules of the protocol combine the votes.
+        """
         rng = random.Random(f"judges {seed}")
         right: dict[str, list[bool]] = {}
         for draw in draw_questions(replace(members, options=len(VERDICTS)), questions, seed):

@@ -1,6 +1,7 @@
 """Flags of protocols: the generated table of the shipped ones, and the options of installed packages.
 
-The command line, the planner and the MCP server read this table. It imports the option models only if a package adds protocols.
+The command line, the planner and the MCP server read this table. It imports the option models only if a package adds
+protocols.
 """
 
 from __future__ import annotations

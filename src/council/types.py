@@ -284,7 +284,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Image or PDF in the packet, as it is sent to members that accept its kind. The text of a PDF is a file of the packet."""
+    """Image or PDF in the packet, as it is sent to members that accept its kind.
+
+    The text of a PDF is a file of the packet.
+    """
 
     path: str  # attached/NAME
     media_type: str

@@ -1,8 +1,8 @@
 """kill -9 at every event, commit, request and change of a file, of every shape of run and every way to start one.
 
-The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of them and
-prints the number of kills by starter and by shape, and how often something was lost or bought again; `-k rejected` selects the runs
-whose seats give rejected answers.
+The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of
+them and prints the number of kills by starter and by shape, and how often something was lost or bought again; `-k
+rejected` selects the runs whose seats give rejected answers.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ class Part(NamedTuple):
         return f"{self.starter}-{self.shape}-{'+'.join(self.kinds)}-{self.first}"
 
     def points(self) -> Iterator[list[str]]:
-        """Yield the points of each trial: first points in order, further ones at their own place or at a changing one."""
+        """Yield the points of each trial: first points in order, further ones at their own place or at a changing
+        one.
+        """
         for n in count(self.first, self.step):
             later = [
                 kind if ":" in kind else f"{kind}:{1 + n * (place + 2) % 9}"

@@ -52,7 +52,8 @@ def test_a_replay_reproduces_the_plurality_and_its_flips_computed_by_hand() -> N
 
 
 def test_a_rule_is_not_called_better_or_worse_than_models_that_only_chance_orders() -> None:
-    # Two of three models are right on each question, and each has 40 of 60: on the other questions, the wrong one is best.
+    # Two of three models are right on each question, and each has 40 of 60: on the other questions, the wrong one is
+    # best.
     rows = [["x" if n % 3 != at else "y" for at in range(3)] for n in range(60)]
     matrix = Matrix(tuple(map(str, range(60))), ("a", "b", "c"), ("x",) * 60, tuple(map(tuple, rows)))
     best, plurality = replay(matrix, ["best", "plurality"]).as_json()["arms"]

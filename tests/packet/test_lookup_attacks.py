@@ -1,4 +1,6 @@
-"""Look-ups that a hostile model or a hostile project writes: nothing outside the folder is read, no secret is shown, none hangs."""
+"""Look-ups that a hostile model or a hostile project writes: nothing outside the folder is read, no secret is shown,
+none hangs.
+"""
 
 from __future__ import annotations
 

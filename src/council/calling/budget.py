@@ -80,7 +80,9 @@ class NoBudget:
 
 
 def max_answer_tokens(ask: Ask) -> int:
-    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at most 8,192."""
+    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at
+    most 8,192.
+    """
     if ask.max_tokens is not None or ask.words is None:
         return ask.max_tokens or DEFAULT_MAX_TOKENS
     return min(DEFAULT_MAX_TOKENS, max(MIN_ANSWER_TOKENS, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
@@ -167,7 +169,8 @@ class SpendingPlan:
     def rest_after(self, phase: str, started: Mapping[str, int]) -> int:
         """Return what the requests of this and of later phases that have not been sent may cost.
 
-        `started` has the reservations of the first requests of each phase. An unknown phase follows those that have started.
+        `started` has the reservations of the first requests of each phase. An unknown phase follows those that have
+        started.
         """
         names = [name for name, _ in self.phases]
         if phase in names:
@@ -292,7 +295,10 @@ class Budget:
     def _compute_bill(
         self, row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int
     ) -> tuple[float, Charge]:
-        """Return the cost in dollars and how far it is known. `attached`: input tokens of a request with attachments."""
+        """Return the cost in dollars and how far it is known.
+
+        `attached`: input tokens of a request with attachments.
+        """
         if isinstance(answer, Answer):
             return _bill_answer(row, attempt, answer, attached)
         delivery = attempt.delivery
@@ -332,7 +338,10 @@ class Budget:
         self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", reserved))])
 
     async def _reserve_or_wait(self, hold: Hold, may_wait: bool) -> None:
-        """Reserve the cost. If it may, wait while other requests of this run are in flight, because they may release part of theirs."""
+        """Reserve the cost.
+
+        If it may, wait while other requests of this run are in flight, because they may release part of theirs.
+        """
         if not self.caps:
             self.store.post(self.record.run, [("reserve", hold.as_row())])
             return
@@ -387,7 +396,8 @@ def _bill_answer(row: SpendingRow, attempt: Attempt, answer: Answer, attached: i
 
 
 def _bill_cancelled(row: SpendingRow, attempt: Attempt, attached: int) -> float:
-    """Return the cost of a request that Council cancelled: its input, what was streamed, and a margin; at most the reservation.
+    """Return the cost of a request that Council cancelled: its input, what was streamed, and a margin; at most the
+    reservation.
 
     A member that thinks may have written as much unseen as a fast one writes in that time.
     """

@@ -43,7 +43,10 @@ class FallbackPolicy:
         return policy
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:
-        """Return the member that served the seat before, else the first with an unused vendor. Vendors that are down come last."""
+        """Return the member that served the seat before, else the first with an unused vendor.
+
+        Vendors that are down come last.
+        """
         vendors_in_use = {vendor for other, vendor in self.serving_vendors.items() if other != seat}
         last_member = self.last_member.get(seat)
         return min(

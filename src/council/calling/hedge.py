@@ -1,7 +1,8 @@
-"""Hedging: when a member takes longer than it usually does, another one is asked too, and the first complete answer counts.
+"""Hedging: when a member takes longer than it usually does, another one is asked too, and the first complete answer
+counts.
 
-Off by default. A member is slow after the time in which 95 % of its past answers were complete, or, with fewer than 20 of
-them, after half of its time for a phase.
+Off by default. A member is slow after the time in which 95 % of its past answers were complete, or, with fewer than 20
+of them, after half of its time for a phase.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ def result_from_json(result: AttemptResult) -> Answer | Fault:
 def select_recorded(attempts: Sequence[Attempt], *, resend: bool = True) -> list[Attempt]:
     """Return the attempts of an interrupted step whose results are used again.
 
-    A step that was given up starts again with its answers: only what failed without one is sent again. Without `resend`, a
-    step that was given up in doubt stays so.
+    A step that was given up starts again with its answers: only what failed without one is sent again. Without
+    `resend`, a step that was given up in doubt stays so.
     """
     recorded: list[Attempt] = []
     series: list[Attempt] = []

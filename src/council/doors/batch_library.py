@@ -35,7 +35,10 @@ class BatchRow:
 
 
 class BatchStream(AsyncIterator[BatchRow]):
-    """The rows of a batch as they end. The batch is a separate task; closing the stream stops it, and it can be continued."""
+    """The rows of a batch as they end.
+
+    The batch is a separate task; closing the stream stops it, and it can be continued.
+    """
 
     def __init__(
         self, rows: Rows, output: Path, options: Mapping[str, Any], concurrency: int, sample: int | None
@@ -147,10 +150,11 @@ def batch(
     sample: int | None = None,
     **options: Unpack[RunOptions],
 ) -> BatchStream:
-    """Run many questions and return a stream of the rows as they end (`BatchRow`), for `async for`. See [Batches](batch.md).
+    """Run many questions and return a stream of the rows as they end (`BatchRow`), for `async for`. See
+    [Batches](batch.md).
 
-    `rows` is a file, or objects with `question` and optionally `id` and `options`. Each ended row is also a line of the file
-    `output`; the same call again continues. The other arguments apply to every row, `max_cost` to the whole batch.
+    `rows` is a file, or objects with `question` and optionally `id` and `options`. Each ended row is also a line of the
+    file `output`; the same call again continues. The other arguments apply to every row, `max_cost` to the whole batch.
     """
     check_names("batch", options, RunOptions.__annotations__)
     return BatchStream(rows, Path(output), options, concurrency, sample)

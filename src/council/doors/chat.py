@@ -53,7 +53,9 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatQuestion:
-    """The question of a conversation, its system messages, its earlier turns, newest first, and the files of all messages."""
+    """The question of a conversation, its system messages, its earlier turns, newest first, and the files of all
+    messages.
+    """
 
     text: str
     system: str = ""
@@ -251,8 +253,8 @@ class ChatSummary(TypedDict):
 class ChatFold:
     """Turn the events of a run into reasoning, then content.
 
-    The text of a chair, or of the only seat, that writes freely is content while it is written. Any other answer is content
-    when the run has ended.
+    The text of a chair, or of the only seat, that writes freely is content while it is written. Any other answer is
+    content when the run has ended.
     """
 
     def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True, has_tail: bool = True) -> None:
@@ -355,7 +357,9 @@ class ChatFold:
         yield Piece(PieceKind.CONTENT, _quote_lines(self._above) + self._sent)
 
     def _list_missing(self) -> list[str]:
-        """Return the lines above an answer that is being written, also about the attachments that its writer cannot see."""
+        """Return the lines above an answer that is being written, also about the attachments that its writer cannot
+        see.
+        """
         plan = self.minutes.plan
         writer = self._writer
         assert writer, "only an answer of one seat is streamed"

@@ -70,7 +70,10 @@ class BudgetCaps:
         return cls(settings.budget.get("max_cost"), settings.budget.get("max_cost_per_day"))
 
     def effective_cap(self, here: BudgetCaps, requested: float | None) -> float | None:
-        """Return the lowest cap of owner, folder and caller. Raise UsageError if the caller asks for more than allowed."""
+        """Return the lowest cap of owner, folder and caller.
+
+        Raise UsageError if the caller asks for more than allowed.
+        """
         limit = _min_amount(self.run, here.run)
         if requested is not None and limit is not None and requested > limit:
             raise UsageError(
@@ -131,7 +134,10 @@ def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
 
 
 def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
-    """Return the text of an attached file, or its bytes from base64. Raise UsageError unless it has exactly one of them."""
+    """Return the text of an attached file, or its bytes from base64.
+
+    Raise UsageError unless it has exactly one of them.
+    """
     shown = quote_value(format_path(name))
     if (text is None) == (data is None):
         raise UsageError(f"attachment {shown} needs one of text and data: send one of them", field="attachments")
@@ -147,7 +153,9 @@ def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
 def read_attached(
     given: Sequence[str | Mapping[str, str]], folder: Path, roots: Sequence[Path]
 ) -> list[tuple[str, str | bytes]]:
-    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `text` or `data`."""
+    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `text` or
+    `data`.
+    """
     from council.packet.attachments import read_attachments  # only needed for attachments
 
     found: list[tuple[str, str | bytes]] = []
@@ -315,9 +323,11 @@ def search_files(root: Path, words: str) -> FoundFiles:
 
 
 def preview_file(root: Path, path: str) -> FilePreview:
-    """Return the beginning of a text file below the root as the packet would show it, its size, and why it would be refused.
+    """Return the beginning of a text file below the root as the packet would show it, its size, and why it would be
+    refused.
 
-    The text comes from the gate of the packet: what that masks or refuses is not shown here either."""
+    The text comes from the gate of the packet: what that masks or refuses is not shown here either.
+    """
     root = root.resolve()
     name = relative_to_root(root, path)
     place = _resolve_inside(root, root / name)

@@ -1,4 +1,7 @@
-"""The verbs of a protocol. Every effect is a ledger step: a stored result is replayed, a missing one is computed and stored."""
+"""The verbs of a protocol.
+
+Every effect is a ledger step: a stored result is replayed, a missing one is computed and stored.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +140,9 @@ class Council:
 
     @property
     def last_statement(self) -> Statement[Any] | None:
-        """Return the statement that was made last: at the end of a protocol, that of the seat which wrote the answer."""
+        """Return the statement that was made last: at the end of a protocol, that of the seat which wrote the
+        answer.
+        """
         return self._state.last_statement
 
     @property
@@ -221,9 +226,9 @@ class Council:
     ) -> Statement[Any]:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
-        `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run, from
-        which wrappers and openings are removed; without it the chair's is.
+        `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then
+        the reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run,
+        from which wrappers and openings are removed; without it the chair's is.
         """
         request = Request(prompt, reply, choices or {}, timeout, variables, review, final)
         heard = await self._ask_seat(seat, request, after)
@@ -359,8 +364,8 @@ class Council:
     ) -> Round[T]:
         """Run `act` for all seats in parallel, each with a separate Council whose keys include the seat.
 
-        `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum holds;
-        otherwise raise QuorumLost.
+        `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum
+        holds; otherwise raise QuorumLost.
         """
         came = await gather_or_cancel([self._run_act(self._council_for_seat(seat), seat, act) for seat in seats])
         for one in came:
@@ -387,7 +392,10 @@ class Council:
             return absence
 
     async def look(self, seat: Seat, wanted: LookupQuery | list[LookupQuery]) -> list[LookupRow]:
-        """Return the results of read-only look-ups through the packet gate. Each request of a list is a separate step."""
+        """Return the results of read-only look-ups through the packet gate.
+
+        Each request of a list is a separate step.
+        """
         if not isinstance(wanted, list):
             rows: list[LookupRow] = await self._run_effect("look", seat.name, dict(wanted))
             return rows
@@ -419,7 +427,8 @@ class Council:
     async def join(
         self, seat: Seat, reply: type[R], act: Callable[[], Awaitable[tuple[Sequence[Statement[Any]], R]]]
     ) -> Statement[R]:
-        """Return one statement of a seat for several, which `act` asks for: it returns them and the reply that a rule makes of them.
+        """Return one statement of a seat for several, which `act` asks for: it returns them and the reply that a rule
+        makes of them.
 
         The joined statement is a step without a request: a resumed run that has it does not call `act`. Later requests
         continue no conversation, because there are several.
@@ -441,7 +450,10 @@ class Council:
         return said
 
     def with_context(self, **variables: Any) -> Council:
-        """Return a Council of this run whose prompts get other variables. Its phases may run beside those of this one."""
+        """Return a Council of this run whose prompts get other variables.
+
+        Its phases may run beside those of this one.
+        """
         council = type(self)(
             self.roster,
             self.question,

@@ -193,7 +193,9 @@ def format_degraded_lines(minutes: Minutes) -> list[str]:
 
 
 def format_missing_lines(minutes: Minutes) -> list[str]:
-    """Return the sentences above the answer on standard output: what is missing, without notices about vendors and fallbacks."""
+    """Return the sentences above the answer on standard output: what is missing, without notices about vendors and
+    fallbacks.
+    """
     caveats = list_caveats(minutes)
     return [
         *_format_status(minutes),
@@ -308,7 +310,9 @@ def _format_quorum_phase(minutes: Minutes) -> str:
 
 
 def _format_absences(minutes: Minutes) -> list[str]:
-    """Return one line for the seats with the same phase, state and consequence, and one per vendor that refused its key."""
+    """Return one line for the seats with the same phase, state and consequence, and one per vendor that refused its
+    key.
+    """
     missing = list_absences(minutes)
     locked_out = _list_locked_out(minutes, missing)
     groups = _group_absences(minutes, [one for one in missing if one not in locked_out])
@@ -337,7 +341,9 @@ def _is_never_answered(minutes: Minutes, group: list[AbsenceMinutes]) -> bool:
 
 
 def _list_locked_out(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[AbsenceMinutes]:
-    """Return the absences that are described by vendor: because of keys and logins or, if no seat answered, of several vendors."""
+    """Return the absences that are described by vendor: because of keys and logins or, if no seat answered, of
+    several vendors.
+    """
     if not minutes.answered_count and any(len(_find_problems(minutes, one)) > 1 for one in missing):
         return [one for one in missing if _find_problems(minutes, one)]
     refused = [
@@ -513,7 +519,9 @@ def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
 
 
 def count_asked_seats(minutes: Minutes) -> int:
-    """Return the number of seats in the plan, without those that a complete run did not need; 0 if there was nothing to ask."""
+    """Return the number of seats in the plan, without those that a complete run did not need; 0 if there was nothing
+    to ask.
+    """
     return 0 if minutes.is_empty_run else len(minutes.needed_seats)
 
 

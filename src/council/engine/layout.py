@@ -32,7 +32,9 @@ ENGLISH = load_wording("en")
 
 
 def find_wording(minutes: Minutes) -> Wording:
-    """Return the sentences and headings in the language of the answer, and for a short answer in that of the question."""
+    """Return the sentences and headings in the language of the answer, and for a short answer in that of the
+    question.
+    """
     rows = [row for row in minutes.verdict.get("findings") or () if isinstance(row, dict)]
     answer = "\n".join(map(str, [minutes.verdict.get("answer") or "", *(row.get("description") or "" for row in rows)]))
     return load_wording(detect_language(answer, str(minutes.plan.get("question") or "")))
@@ -229,7 +231,10 @@ class PlainEnvironment(Environment):
 
 
 class LayoutLoader(FileSystemLoader):
-    """Loads layouts. The HTML and the images of a layout are ours and are marked, so that they differ from those of models."""
+    """Loads layouts.
+
+    The HTML and the images of a layout are ours and are marked, so that they differ from those of models.
+    """
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         source, path, is_current = super().get_source(environment, template)
@@ -362,7 +367,10 @@ def neutralize_html(text: str) -> str:
 
 
 def _neutralize_block(text: str) -> str:
-    """Neutralize one paragraph, heading or row. A table splits its cells first, so code has to be inside one cell too."""
+    """Neutralize one paragraph, heading or row.
+
+    A table splits its cells first, so code has to be inside one cell too.
+    """
     code = set(_list_code_places(text))
     if "|" in text:
         cells = [0, *(found.end() for found in re.finditer(r"\n|(?<!\\)\|", text)), len(text)]

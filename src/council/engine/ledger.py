@@ -1,7 +1,7 @@
 """The ledger: results by step key, written once and never paid for twice.
 
-A step has a key, a fingerprint of its prompt, numbered attempts with their results, and one accepted result. The end of a
-phase is a separate row. Each write includes its events in the same transaction.
+A step has a key, a fingerprint of its prompt, numbered attempts with their results, and one accepted result. The end of
+a phase is a separate row. Each write includes its events in the same transaction.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def compute_fingerprint(ask: Ask, member: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
-    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged fingerprint."""
+    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged
+    fingerprint.
+    """
 
     record: Record
     earlier_phases: frozenset[str]
@@ -159,7 +161,10 @@ class Ledger:
         self.live_texts: dict[str, LiveText] = {}  # streamed texts of statements that are not finished
 
     def _now(self) -> float:
-        """Return the time of an event. Setting the clock of the system changes neither the order of events nor durations."""
+        """Return the time of an event.
+
+        Setting the clock of the system changes neither the order of events nor durations.
+        """
         return time.monotonic() + self._clock_offset
 
     # Events: each gets a number and a time, and is passed to the listener.
@@ -311,7 +316,10 @@ class Ledger:
         return attempt
 
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None = None) -> None:
-        """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
+        """Queue the result and its bill.
+
+        If it is accepted, it is stored in the same transaction as the step's result.
+        """
         attempt.result, attempt.body = result, b""  # the store has it
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])

@@ -139,7 +139,10 @@ class SeatMinutes:
 
     @property
     def ok(self) -> bool:
-        """Return whether its answer counts. A truncated answer counts unless it was recorded as an absence (has a reason)."""
+        """Return whether its answer counts.
+
+        A truncated answer counts unless it was recorded as an absence (has a reason).
+        """
         return self.state in OK_STATES or (self.state == "truncated" and not self.reason)
 
 
@@ -280,7 +283,9 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def statements_of(self, seat: str) -> list[StatementMinutes]:
-        """Return the seat's statements to the council, without its requests for look-ups and its words to its helpers."""
+        """Return the seat's statements to the council, without its requests for look-ups and its words to its
+        helpers.
+        """
         return [
             phase.said[seat]
             for phase in self.phases.values()

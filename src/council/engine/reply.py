@@ -85,7 +85,9 @@ class Reply(BaseModel):
 
     @classmethod
     def from_prose(cls, text: str) -> Self | None:
-        """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace it."""
+        """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace
+        it.
+        """
         if not cls.answer_field:
             return None
         return cls.model_construct({cls.answer_field}, **{**_get_defaults(cls), cls.answer_field: text})
@@ -127,7 +129,9 @@ class Reply(BaseModel):
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the protocol."""
+        """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the
+        protocol.
+        """
         return plain if agree else cls.vary(plain, n)
 
     @classmethod
@@ -141,7 +145,9 @@ def _empty_value(annotation: Any) -> Any:
 
 
 def one_row_per(field: str) -> Any:
-    """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of strings)."""
+    """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of
+    strings).
+    """
     return {"each": field}
 
 
@@ -217,8 +223,8 @@ def _limit_lengths(schema: Json, max_length: int = SMALL_STRING) -> Json:
 def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str] = NO_TITLES) -> R:
     """Parse a reply, or raise Fault("schema") worded for the model. `titles` maps the title of a seat to its name.
 
-    The first JSON object that is a valid reply and no echo of the schema counts; if another valid one differs from it, the
-    reply is ambiguous.
+    The first JSON object that is a valid reply and no echo of the schema counts; if another valid one differs from it,
+    the reply is ambiguous.
     """
     found = _find_replies(reply, clean_text(text), choices, titles)
     own: list[R] = [

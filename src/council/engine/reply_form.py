@@ -313,7 +313,10 @@ _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "sev
 
 
 def names_all(value: Any, count: int) -> bool:
-    """Return whether a text names all of a number of things: "all three advisors". "Both" of three names none of them."""
+    """Return whether a text names all of a number of things: "all three advisors".
+
+    "Both" of three names none of them.
+    """
     if not isinstance(value, str) or len(value) >= 40 or not _ALL.fullmatch(value):
         return False
     return all(_COUNTS.get(word, count) == count for word in re.findall(r"[a-z]+", value.casefold()))
@@ -389,7 +392,9 @@ _IN_BRACKETS = re.compile(r"[^()]*\(([^()]+)\)[^()]*")
 
 
 def match_choice(value: str, allowed: Collection[str], titles: Mapping[str, str] = NO_TITLES) -> str | None:
-    """Return the allowed value that a text names, also with a title or other words around it; None if it names no single one."""
+    """Return the allowed value that a text names, also with a title or other words around it; None if it names no
+    single one.
+    """
     if value in allowed:
         return value
     plain = _plain_choices(allowed, titles)

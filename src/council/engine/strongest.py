@@ -1,6 +1,8 @@
-"""The strongest seat, by the price of equal work: whether it answered, whether the council changed its answer, and what that answer cost.
+"""The strongest seat, by the price of equal work: whether it answered, whether the council changed its answer, and what
+that answer cost.
 
-A price says little about two members of nearly equal price, and nothing about a member without one. Then no seat is called the strongest.
+A price says little about two members of nearly equal price, and nothing about a member without one. Then no seat is
+called the strongest.
 """
 
 from __future__ import annotations

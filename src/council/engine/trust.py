@@ -23,7 +23,8 @@ if TYPE_CHECKING:  # the module needs pydantic
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
 
-# The level of each kind of fact. The order is that of the reasons: the worst first, the most telling first of its level.
+# The level of each kind of fact. The order is that of the reasons: the worst first, the most telling first of its
+# level.
 LIMITS: dict[TrustFactKind, Level] = {
     "disagree": "CONTESTED",
     "overturned": "CONTESTED",

@@ -197,7 +197,9 @@ def _mean_known(first: float | None, second: float | None) -> float | None:
 
 
 def extract_text(minutes: Minutes) -> str:
-    """Return the answer of a run as it is compared: without tail and confidence, and without what names seats or models."""
+    """Return the answer of a run as it is compared: without tail and confidence, and without what names seats or
+    models.
+    """
     sections = find_protocol(minutes.plan.get("protocol") or "").load_report_view().answer_sections(minutes)
     if sections:
         (_, _, decision), *others = sections

@@ -1,7 +1,7 @@
 """An evaluation: its arms, the rows of its batches, and the table of results with what can and cannot be concluded.
 
-Each item of each arm is an ordinary run. The council arms are asked first. Each gets a self-consistency arm that spends,
-item by item, what the ledger counted for the council: the same tokens, calls or dollars.
+Each item of each arm is an ordinary run. The council arms are asked first. Each gets a self-consistency arm that
+spends, item by item, what the ledger counted for the council: the same tokens, calls or dollars.
 """
 
 from __future__ import annotations
@@ -418,7 +418,9 @@ class ArmResults:
         return compare([theirs[item] for item in shared], [mine[item] for item in shared])
 
     def seats_before(self) -> tuple[int, int]:
-        """Return how often the council corrected, and how often it spoiled, the plurality of its seats' first answers."""
+        """Return how often the council corrected, and how often it spoiled, the plurality of its seats' first
+        answers.
+        """
         gained = lost = 0
         for one in self.results.values():
             if len(one.seats) > 1:

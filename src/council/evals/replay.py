@@ -145,7 +145,8 @@ class Replay:
         }
 
     def _compare_with_best(self, arm: ReplayedArm, seed: int) -> ComparisonObject | None:
-        """Compare with the best model. It is chosen by these answers, so of many models chance alone makes one look good.
+        """Compare with the best model. It is chosen by these answers, so of many models chance alone makes one look
+        good.
 
         So a rule is called worse only if the test holds for as many comparisons as there are models.
         """

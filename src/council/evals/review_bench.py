@@ -1,7 +1,7 @@
 """Review bench: small programs with one planted bug each, clean controls, and the measures of what reviewers find.
 
-A bug is a mutant of a program that the program's own checks reject, so it is a real defect with a known line. A review is
-measured by the findings at that line, by how many judges support a finding, and by the grouping rule of judges.
+A bug is a mutant of a program that the program's own checks reject, so it is a real defect with a known line. A review
+is measured by the findings at that line, by how many judges support a finding, and by the grouping rule of judges.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def is_killed(source: str, checks: str) -> bool:
 
 
 def make_cases(seed: int = 0, limit: int | None = None) -> list[Case]:
-    """Return for each program some versions with one bug, and the clean one as a control, in an order that mixes them."""
+    """Return for each program some versions with one bug, and the clean one as a control, in an order that mixes
+    them.
+    """
     rng = random.Random(f"bench {seed}")
     cases: list[Case] = []
     for name, (source, checks) in load_programs().items():

@@ -50,9 +50,10 @@ def _round(value: float) -> float | None:
 def bootstrap_mean(values: Sequence[float], seed: int = 0, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
     """Return the mean and its 95 % percentile bootstrap interval over questions.
 
-    If all values are equal, every resample is too, which would look certain. The interval then reaches as far toward the
-    bounds as the exact limit of a share that was never observed. For two distinct values, and for the differences -1, 0 and 1, the bootstrap distribution is known, so the percentiles
-    are exact. Otherwise they are estimated from resamples with the seed.
+    If all values are equal, every resample is too, which would look certain. The interval then reaches as far toward
+    the bounds as the exact limit of a share that was never observed. For two distinct values, and for the differences
+    -1, 0 and 1, the bootstrap distribution is known, so the percentiles are exact. Otherwise they are estimated from
+    resamples with the seed.
     """
     n = len(values)
     if not n:
@@ -203,7 +204,10 @@ def brier_score(confidences: Sequence[float], right: Sequence[bool]) -> float:
 
 
 def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[ReliabilityRow]:
-    """Return for each bin of confidence its mean confidence and its accuracy with an interval. Empty bins are left out."""
+    """Return for each bin of confidence its mean confidence and its accuracy with an interval.
+
+    Empty bins are left out.
+    """
     rows: dict[int, list[tuple[float, bool]]] = {}
     for confidence, is_right in zip(confidences, right, strict=True):
         rows.setdefault(min(BINS - 1, int(confidence * BINS)), []).append((confidence, is_right))

@@ -44,7 +44,8 @@ class Member(Protocol):
     A subclass needs `name`, `vendor`, `prepare` and `send`. It may also have `price`, a mapping with the keys of
     [prices] in the configuration, in dollars per million tokens. A member that takes attachments has `accepts`, the
     kinds that it takes ("image", "pdf"): they are in `ask.attachments`, and belong to the first user message. A member
-    whose vendor caches prompts may have `cache_rules`; if these have points, it marks its requests at `ask.cache_points`.
+    whose vendor caches prompts may have `cache_rules`; if these have points, it marks its requests at
+    `ask.cache_points`.
     """
 
     name: str  # provider:model, as in the plan

@@ -24,10 +24,11 @@ def make_member_fault(error: BaseException) -> Fault:
 
 
 async def _run_apart(code: Awaitable[T]) -> T:
-    """Run a member's code in a task of its own. Return its result or raise its exception; a cancellation ends both tasks.
+    """Run a member's code in a task of its own. Return its result or raise its exception; a cancellation ends both
+    tasks.
 
-    Code may cancel the task it runs in, as `asyncio.TaskGroup` does when a task of it fails, and before Python 3.13 the group
-    leaves a mark that looks like a cancellation from outside.
+    Code may cancel the task it runs in, as `asyncio.TaskGroup` does when a task of it fails, and before Python 3.13 the
+    group leaves a mark that looks like a cancellation from outside.
     """
     task = asyncio.current_task()
     cancellations = task.cancelling() if task else 0

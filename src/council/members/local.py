@@ -1,7 +1,7 @@
 """Embedded model: the chat-completions wire to a llama.cpp server on the loopback interface.
 
-One server per weights file, shared by all seats of the process; closing the last member stops it. The text that the prompts
-of several seats have in common is evaluated once.
+One server per weights file, shared by all seats of the process; closing the last member stops it. The text that the
+prompts of several seats have in common is evaluated once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ T = TypeVar("T")
 SMALL_MODEL_BYTES = 10**9  # models with smaller files get the compact prompts
 SERVER_SCRIPT = Path(__file__).with_name("local_server.py")
 PLACEHOLDER_URL = "http://127.0.0.1:9/v1"  # replaced in `ready`
-# Threads that wait for each other give up their core after 100 turns: otherwise another program on it slows the model down tenfold.
+# Threads that wait for each other give up their core after 100 turns: otherwise another program on it slows the model
+# down tenfold.
 SPIN_TURNS = "100"
 JOIN_WINDOW_S = 0.02  # the requests of a phase arrive within this time of each other
 MIN_SAVED_CHARS = 256  # sharing a prefix takes a few requests to the server, as long as evaluating this much text
@@ -75,8 +76,8 @@ class LocalMember(OpenAIMember):
         self.model_ref, self.folder = name.removeprefix("local:"), folder
         small = self.model_ref in local_weights.KNOWN_WEIGHTS or _file_size(self.model_ref, folder) < SMALL_MODEL_BYTES
         self.seed = env.get("COUNCIL_LOCAL_SEED", "")
-        # A small model serves three seats at once; a large one only one, because of memory. A seeded one does too, because
-        # requests that are evaluated together change each other's last digits.
+        # A small model serves three seats at once; a large one only one, because of memory. A seeded one does too,
+        # because requests that are evaluated together change each other's last digits.
         self.seats, self.context = (1 if self.seed else 3, 4096) if small else (1, 8192)
         self.cache, self.threads = cache, _thread_count(env)
         self._server: LocalServer | None = None
@@ -97,7 +98,9 @@ class LocalMember(OpenAIMember):
         )
 
     def body(self, ask: Ask) -> OpenAIRequest:
-        """Return the request; with a seed, the same request gets the same answer, and another sample of it another one."""
+        """Return the request; with a seed, the same request gets the same answer, and another sample of it another
+        one.
+        """
         body = super().body(ask)
         if not self.seed:
             return body
@@ -276,8 +279,8 @@ class LocalServer:
 class PrefixSharing:
     """Prefixes of the prompts of one member: what the waiting requests have in common is evaluated once, for all slots.
 
-    llama.cpp keeps the last prompt of each slot and evaluates only what follows the part it knows. The seats of a phase start
-    together, in different slots, so each slot would evaluate the common part again.
+    llama.cpp keeps the last prompt of each slot and evaluates only what follows the part it knows. The seats of a phase
+    start together, in different slots, so each slot would evaluate the common part again.
     """
 
     def __init__(self, server: LocalServer, slots: int, timeout: float | None) -> None:

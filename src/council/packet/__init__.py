@@ -44,10 +44,10 @@ def build(
 ) -> Packet:
     """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
-    `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
-    `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
-    `attachments` has the name of each attached file, and its text or its bytes.
-    `tokens` is the budget of a review: what does not fit is left out and listed. Only a larger diff exceeds it.
+    `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are
+    reported. `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the
+    turns not sent. `attachments` has the name of each attached file, and its text or its bytes. `tokens` is the budget
+    of a review: what does not fit is left out and listed. Only a larger diff exceeds it.
     """
     if redact and skip_secrets:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Attachments: recognise images, PDFs and texts by their content, check them, and make them fit what vendors accept.
 
-Sizes and dimensions are read from headers, so nothing is decoded that may be too large. Pillow scales images down and converts
-GIFs; pypdf reads PDFs. Both belong to the extra `attachments` and are imported when they are needed.
+Sizes and dimensions are read from headers, so nothing is decoded that may be too large. Pillow scales images down and
+converts GIFs; pypdf reads PDFs. Both belong to the extra `attachments` and are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ Content = tuple[str, bytes]  # the name of an attached file, and its bytes
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A file as it is sent: an image, the pages of a PDF, a text, or a text and pages. `remarks` state every reduction."""
+    """A file as it is sent: an image, the pages of a PDF, a text, or a text and pages.
+
+    `remarks` state every reduction.
+    """
 
     attachment: Attachment | None = None  # its path is the name of the file
     text: str | None = None
@@ -98,9 +101,9 @@ def _read_file(path: str) -> Content:
 def prepare(name: str, content: bytes) -> Prepared:
     """Return a file as it is sent, or raise UsageError with one line.
 
-    This is the one way from bytes to an attachment for every door: pass `Material(attachments=((name, content),))`, for example
-    with the bytes of a `data:` URL, and the gate of the packet calls it. The kind is recognised from the content. The name may be
-    anything; it is shown to members and in the receipt.
+    This is the one way from bytes to an attachment for every door: pass `Material(attachments=((name, content),))`, for
+    example with the bytes of a `data:` URL, and the gate of the packet calls it. The kind is recognised from the
+    content. The name may be anything; it is shown to members and in the receipt.
     """
     if not content:
         raise UsageError(f'attachment "{format_path(name)}" is empty: attach a file with content')

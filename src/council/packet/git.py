@@ -130,7 +130,10 @@ class Repo:
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, *args: str, stdin: bytes = b"", max_bytes: int | None = None, is_search: bool = False) -> bytes:
-        """Return the output of git. A search may find nothing, and only the first `max_bytes` of its output are read."""
+        """Return the output of git.
+
+        A search may find nothing, and only the first `max_bytes` of its output are read.
+        """
         config = {**PINNED_CONFIG, **self.overrides}
         argv = ["git", "--no-pager", "--no-optional-locks", "--literal-pathspecs", f"--work-tree={self.top}", *args]
         return _run_git(
@@ -283,7 +286,10 @@ def later_side(sides: Sequence[str]) -> str:
 
 
 def find_repo(root: Path) -> Repo | None:
-    """Return the repository that contains a folder, or None. Not asked of git, so that no configuration can move its work tree."""
+    """Return the repository that contains a folder, or None.
+
+    Not asked of git, so that no configuration can move its work tree.
+    """
     root = root.resolve()
     top = find_top(root)
     if top is None:

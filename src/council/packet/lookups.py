@@ -1,4 +1,7 @@
-"""Read-only look-ups for explorers: file slices, file names, matching lines. Results pass the same gate as named files."""
+"""Read-only look-ups for explorers: file slices, file names, matching lines.
+
+Results pass the same gate as named files.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,9 @@ def _line_range(request: Json, lines: int) -> tuple[int, int]:
 
 
 def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
-    """Return a whole file through the gate and the number of invisible characters removed; a key is detected by its first line."""
+    """Return a whole file through the gate and the number of invisible characters removed; a key is detected by its
+    first line.
+    """
     gate = Gate(root, redact)
     text = gate.read_file(path)
     if text is not None:
@@ -216,9 +221,11 @@ def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -
 
 
 def _run_grep(pattern: str, texts: dict[str, str]) -> tuple[list[tuple[str, int]], str]:
-    """Return the matching lines, and why the pattern is no regex if it was searched for as plain text, such as `check(`.
+    """Return the matching lines, and why the pattern is no regex if it was searched for as plain text, such as
+    `check(`.
 
-    A regex is compiled and searched for in another process, which can be stopped."""
+    A regex is compiled and searched for in another process, which can be stopped.
+    """
     if re.escape(pattern) == pattern:
         return grep.grep(pattern, texts, MAX_HITS), ""
     request = json.dumps({"pattern": pattern, "texts": texts, "limit": MAX_HITS}).encode()
@@ -282,7 +289,9 @@ def _read_pages(root: Path, name: str) -> list[str]:
 
 
 def _group_pages(pages: Sequence[str]) -> list[bytes]:
-    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first line."""
+    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first
+    line.
+    """
     parts: list[bytes] = []
     for page in pages:
         text = files.encode_text(page.replace(PAGE_BREAK, " ").replace("\0", " "))[: MAX_FILE_BYTES - 1]

@@ -10,7 +10,8 @@ The limits go down in this order, and the first that fit are used:
        the fast models of the vendors are planned
 
 Only the cap of the run itself goes beyond the first step: the runs of a day and the rows of a batch are not shortened
-because others were started before them. One retry is part of the fit where that is possible. Others are paid from what the requests leave.
+because others were started before them. One retry is part of the fit where that is possible. Others are paid from what
+the requests leave.
 """
 
 from __future__ import annotations
@@ -140,7 +141,9 @@ class CostModel:
         return replace(call, ask=limits.apply(call.ask, member)) if member else call
 
     def _list_possible_members(self, calls: Sequence[RehearsedCall]) -> list[list[str]]:
-        """Return the members that may be asked in place of each call's: those of all seats if a phase asks only some of them."""
+        """Return the members that may be asked in place of each call's: those of all seats if a phase asks only some
+        of them.
+        """
         seats = {seat.name: seat.member for seat in self.roster.seats}
         asked: dict[str, set[str]] = {}
         for call in calls:

@@ -54,7 +54,10 @@ __all__ = [
 
 
 def make_plan_seat(seat: Seat, timeout: Callable[[str], float]) -> PlanSeat:
-    """Return the seat as the plan shows it. `total_timeout` adds the seconds of its fallbacks, because each has its own time."""
+    """Return the seat as the plan shows it.
+
+    `total_timeout` adds the seconds of its fallbacks, because each has its own time.
+    """
     seconds = [float(timeout(name)) for name in (seat.member, *seat.fallbacks)]
     row: PlanSeat = {
         "name": seat.name,

@@ -1,7 +1,7 @@
 """Protocols: their definition, and the table of them.
 
-A definition says what the engine, the planner, the reports and the doors need to know. Shipped protocols are rows of the table,
-others come by entry point or by `register`; each is loaded when it is needed.
+A definition says what the engine, the planner, the reports and the doors need to know. Shipped protocols are rows of
+the table, others come by entry point or by `register`; each is loaded when it is needed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ NO_OPTIONS = "council.protocols.options:NoOptions"
 class Protocol:
     """One protocol. A reference is an object or its "module:attr", which is imported when it is needed.
 
-    Files beside the module of `function` belong to the protocol: `prompts/*.md` and, for its reports, `layout.md` and `layouts/*.md`.
+    Files beside the module of `function` belong to the protocol: `prompts/*.md` and, for its reports, `layout.md` and
+    `layouts/*.md`.
     """
 
     name: str
@@ -136,7 +137,10 @@ async def run_flow(protocol: Protocol, council: Any, options: Json, *, check: bo
 
 
 class ReportView:
-    """The parts of a report that depend on the protocol. The default has the answer, then the statements of every phase."""
+    """The parts of a report that depend on the protocol.
+
+    The default has the answer, then the statements of every phase.
+    """
 
     def speaker_label(self, minutes: Minutes, phase: str, seat: str) -> str:
         """Return the name of a seat in a phase."""
@@ -170,7 +174,9 @@ class ReportView:
         return []
 
     def points(self, minutes: Minutes) -> list[AttackPoint]:
-        """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by, held_by."""
+        """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by,
+        held_by.
+        """
         return []
 
     def verdict_text(self, minutes: Minutes) -> str:
@@ -178,7 +184,9 @@ class ReportView:
         return ""
 
     def verdict_markdown(self, minutes: Minutes) -> str:
-        """Return the text for standard output as Markdown, without remarks above it; empty if it has no verdict text."""
+        """Return the text for standard output as Markdown, without remarks above it; empty if it has no verdict
+        text.
+        """
         return ""
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:

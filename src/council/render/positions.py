@@ -1,6 +1,7 @@
 """Positions of the seats: one row per finding, point or topic, and the seats that dispute it.
 
-The rows are those of the page, the report and the terminal. Before the rules of a protocol have run, they come from the replies.
+The rows are those of the page, the report and the terminal. Before the rules of a protocol have run, they come from the
+replies.
 """
 
 from __future__ import annotations
@@ -141,7 +142,9 @@ def _count_status(row: Row, answered: int) -> str:
 
 
 def _select_rows(rows: Sequence[Seated] | None, *required: str) -> list[Seated]:
-    """Return the objects of a list that have these texts or lists; a protocol of another package may use other shapes."""
+    """Return the objects of a list that have these texts or lists; a protocol of another package may use other
+    shapes.
+    """
     listed = rows if isinstance(rows, list | tuple) else ()
     return [row for row in listed if _has_fields(row, required)]
 

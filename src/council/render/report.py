@@ -123,7 +123,9 @@ def _collect_fields(minutes: Minutes) -> Json:
 
 
 def place_in_repository(rows: Sequence[FindingRow], plan: PlanObject) -> list[Any]:
-    """Return findings with paths relative to the top of the repository: a run in a subfolder has paths relative to it."""
+    """Return findings with paths relative to the top of the repository: a run in a subfolder has paths relative to
+    it.
+    """
     prefix = (plan.get("packet") or {}).get("prefix") or ""
     return [_add_prefix(row, prefix) if isinstance(row, dict) and prefix else row for row in rows]
 
@@ -158,7 +160,9 @@ class ReaderFields(TypedDict):
 
 
 def read_report(minutes: Minutes) -> ReportObject:
-    """Return the report with what is computed only for readers: positions, sections, reasons for trust, and what the council changed."""
+    """Return the report with what is computed only for readers: positions, sections, reasons for trust, and what the
+    council changed.
+    """
     from council.render.changes import build_changes  # not loaded by a run
     from council.render.positions import build_positions
 
@@ -345,7 +349,9 @@ def _is_skipped(minutes: Minutes, phase: str, skipped: Sequence[str]) -> bool:
 
 
 def _estimate_phases(cost: CostEstimate | None, phases: Sequence[str]) -> float | None:
-    """Return the expected cost of phases; None if a price is unknown, and for runs of versions without this estimate."""
+    """Return the expected cost of phases; None if a price is unknown, and for runs of versions without this
+    estimate.
+    """
     if cost is None:
         return None
     if not cost.get("expected"):

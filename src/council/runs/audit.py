@@ -104,7 +104,9 @@ def _list_attempts_before_results(record: Record) -> set[tuple[str, int]]:
 
 
 def _check_rejections(record: Record) -> Iterator[str]:
-    """Check that a step whose answers were all rejected is not asked again, unless a run without enough answers is resumed."""
+    """Check that a step whose answers were all rejected is not asked again, unless a run without enough answers is
+    resumed.
+    """
     rejected: set[str] = set()
     answers: dict[str, list[Attempt]] = {}  # attempts of each step since its run last ended
     for event in _iter_events(record):
@@ -154,7 +156,10 @@ def _check_bills(record: Record) -> Iterator[str]:
 
 
 def _is_due(spent: SpendingRow, due: int) -> bool:
-    """Return whether a charge fits the reported usage. A usage that is not plausible is charged up to a bound, as an estimate."""
+    """Return whether a charge fits the reported usage.
+
+    A usage that is not plausible is charged up to a bound, as an estimate.
+    """
     return spent.charged == due or (spent.estimated and (spent.charged or 0) < due)
 
 
@@ -176,7 +181,10 @@ def _check_budget(record: Record) -> Iterator[str]:
 
 
 def _check_calls(record: Record) -> Iterator[str]:
-    """Check the counts of a finished run against its attempts. Earlier versions counted those of the last process only."""
+    """Check the counts of a finished run against its attempts.
+
+    Earlier versions counted those of the last process only.
+    """
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed) or not is_ours(record):
         return
@@ -190,7 +198,10 @@ def _iter_events(record: Record) -> Iterator[ev.Event]:
 
 
 def is_same_report(built: str, stored: str | None) -> bool:
-    """Return whether a stored report is the built one. Earlier versions stored the same object with other white space."""
+    """Return whether a stored report is the built one.
+
+    Earlier versions stored the same object with other white space.
+    """
     if built == stored:
         return True
     try:

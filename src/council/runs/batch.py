@@ -1,7 +1,7 @@
 """Batches: run many questions in one process, with one cost limit, and continue after a crash without repeating a row.
 
-A row is one run, with an id that follows from the batch and the row. Ended rows are in the output file, started ones in the
-run store. `batch_execution.run_here` executes one row; a function with the same signature may queue it instead.
+A row is one run, with an id that follows from the batch and the row. Ended rows are in the output file, started ones in
+the run store. `batch_execution.run_here` executes one row; a function with the same signature may queue it instead.
 """
 
 from __future__ import annotations
@@ -400,7 +400,10 @@ class QuestionBatch:
         return EndedRow(row.id, minutes.run, report["status"], row.hash, reason, report, usd)
 
     async def _ask(self, row: Row, stop: StopEvent) -> tuple[Minutes | None, bool]:
-        """Continue the run of a row, or start it. Return its minutes, and whether it has ended: False to continue it later."""
+        """Continue the run of a row, or start it.
+
+        Return its minutes, and whether it has ended: False to continue it later.
+        """
         options = self._merge(row)
         flags = select_settings(options)
         if stored := self._stored.get(row.id):

@@ -52,7 +52,8 @@ def _ignore(entry: Entry) -> None:
 
 
 async def run_by_workers(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:
-    """Queue a row for the workers of the shared store, and follow it to its end. `stop` cancels it and leaves it resumable.
+    """Queue a row for the workers of the shared store, and follow it to its end. `stop` cancels it and leaves it
+    resumable.
 
     A row that needs a folder or a program of this machine is executed here.
     """
@@ -108,7 +109,10 @@ def make_run_id(batch: str, row: Row, generation: int) -> str:
 
 
 class CostPool:
-    """The cost limit of a batch, in billionths of a dollar. Each running row holds a part of it, as its own exact limit."""
+    """The cost limit of a batch, in billionths of a dollar.
+
+    Each running row holds a part of it, as its own exact limit.
+    """
 
     def __init__(self, cap: int, spent: int) -> None:
         self.cap, self.committed = cap, spent

@@ -1,7 +1,9 @@
-"""Results of a batch: the output file with one JSON line per ended row, its lock and its repair after a crash, and the counts.
+"""Results of a batch: the output file with one JSON line per ended row, its lock and its repair after a crash, and the
+counts.
 
-Beside OUT.jsonl, OUT.jsonl.batch holds the lock and the name of the batch. From the name and a row follows the id of the
-row's run, so that a row that had started before a crash is found again. The file is removed when every row is complete.
+Beside OUT.jsonl, OUT.jsonl.batch holds the lock and the name of the batch. From the name and a row follows the id of
+the row's run, so that a row that had started before a crash is found again. The file is removed when every row is
+complete.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class EndedRow:
-    """A row of the output file. `error` says why it is not complete, `usd` what it has cost as far as prices are known."""
+    """A row of the output file.
+
+    `error` says why it is not complete, `usd` what it has cost as far as prices are known.
+    """
 
     id: str
     run: str | None
@@ -150,7 +155,10 @@ class BatchOutput:
     # Reading
 
     def _repair_end(self) -> None:
-        """Remove a last line that a crash has cut. A whole one without a line break gets it; another file stays as it is."""
+        """Remove a last line that a crash has cut.
+
+        A whole one without a line break gets it; another file stays as it is.
+        """
         end = self._file.seek(0, os.SEEK_END)
         tail, start = b"", end
         while start and b"\n" not in tail:
@@ -230,7 +238,10 @@ class BatchOutput:
             raise self._failure from error
 
     def close(self, *, is_complete: bool = False, has_started: bool = True) -> None:
-        """Release the file. The name of the batch is only needed while a row is unfinished; an unused file is removed."""
+        """Release the file.
+
+        The name of the batch is only needed while a row is unfinished; an unused file is removed.
+        """
         with suppress(OSError):
             self._file.close()
         self._release(is_unused=not has_started, is_complete=is_complete)

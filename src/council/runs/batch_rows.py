@@ -1,4 +1,6 @@
-"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table outside the memory."""
+"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table outside the
+memory.
+"""
 
 from __future__ import annotations
 

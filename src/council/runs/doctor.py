@@ -181,9 +181,12 @@ class ProtocolRow(TypedDict):
 
 
 async def diagnose(convener: Convener, *, deep: bool = False, seats: SeatingPreview | None = None) -> list[DoctorRow]:
-    """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded model.
+    """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded
+    model.
 
-    `deep` sends a one-word prompt to each configured or seated member, which may cost money. `seats` is `preview_seating`."""
+    `deep` sends a one-word prompt to each configured or seated member, which may cost money. `seats` is
+    `preview_seating`.
+    """
     members = _list_wanted(convener, seats or await preview_seating(convener))
     providers = [_check_provider(convener, provider, members) for provider in convener.settings.providers.values()]
     agents = [check_agent(convener, agent, members) for agent in catalogue().commands]
@@ -408,7 +411,9 @@ async def _send_test_prompt(convener: Convener, name: str) -> Usage:
 
 
 def list_members(convener: Convener, *, prices: bool = False) -> list[MemberRow]:
-    """Return every model of the catalogue, the settings and the lines: member, vendor, availability, line, retirement, price."""
+    """Return every model of the catalogue, the settings and the lines: member, vendor, availability, line,
+    retirement, price.
+    """
     settings = replace(convener.settings, vendors=())
     ready = {candidate.member: candidate.vendor for candidate in available_members(settings, convener.env)}
     listed = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
@@ -604,7 +609,9 @@ def _lookup_price(convener: Convener, member: str) -> Json | None:
 
 
 async def preview_seating(convener: Convener) -> SeatingPreview:
-    """Return the members that the next plain question would have, by its plan, with notices: first, why it would be refused."""
+    """Return the members that the next plain question would have, by its plan, with notices: first, why it would be
+    refused.
+    """
     try:
         plan = await convener.plan([TYPICAL_QUESTION], preview=True)
     except (ConfigError, UsageError) as error:  # the other rows show which members are available
@@ -645,7 +652,9 @@ def check_database(convener: Convener) -> list[str]:
 
 
 def list_warnings(convener: Convener) -> list[str]:
-    """Return warnings about keys that may leak, keys that the keyring does not return, and variables of OpenTelemetry."""
+    """Return warnings about keys that may leak, keys that the keyring does not return, and variables of
+    OpenTelemetry.
+    """
     shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]
     lines = [
         f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"

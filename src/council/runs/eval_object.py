@@ -1,4 +1,6 @@
-"""The object `council.eval/1`: the result of an evaluation, which `council.evals` makes and advice and the web page read."""
+"""The object `council.eval/1`: the result of an evaluation, which `council.evals` makes and advice and the web page
+read.
+"""
 
 from __future__ import annotations
 

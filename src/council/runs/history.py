@@ -215,7 +215,9 @@ class RunRecords:
     def __init__(
         self, folder: Path, env: Mapping[str, str], store: Store | None = None, *, keeps_open: bool = False
     ) -> None:
-        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after `close`."""
+        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after
+        `close`.
+        """
         self.folder, self.env = folder, env
         self.store_settings: Mapping[str, Any] | None = None
         self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
@@ -290,7 +292,8 @@ class RunRecords:
     ) -> list[RunRow]:
         """Return the runs with their status now, unfinished first, then newest first.
 
-        `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with this name.
+        `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with
+        this name.
         """
         filters = self._make_filters(here, status, **named)
         rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
@@ -356,7 +359,9 @@ class RunRecords:
         return options | {"record_weights": await load_weights(self.store)}
 
     async def plan_by_advice(self, intent: Intent, make: Callable[[Intent], Awaitable[Plan]]) -> Plan:
-        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of advice."""
+        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of
+        advice.
+        """
         from council.runs.advice import plan_by_advice
 
         return await plan_by_advice(intent, make, self.env)
@@ -399,7 +404,8 @@ class RunRecords:
         return run
 
     async def _remove(self, run: str, forks: Mapping[str, str]) -> str:
-        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows stay.
+        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows
+        stay.
 
         `forks` has the parent runs of unfinished forks.
         """
@@ -454,7 +460,8 @@ class RunRecords:
     async def select_expired_runs(
         self, settings: Settings, *, here: bool = False, limit: int | None = None
     ) -> list[RunRow]:
-        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only.
+        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder
+        only.
 
         In a shared database, a user decides about the own runs only.
         """
@@ -522,7 +529,10 @@ def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
 
 
 def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return runs with their titles or questions, for the completion of an id. Return nothing if there is no store, or it cannot be read."""
+    """Return runs with their titles or questions, for the completion of an id.
+
+    Return nothing if there is no store, or it cannot be read.
+    """
     if not _has_store(env):
         return {}
 

@@ -1,4 +1,7 @@
-"""Composition root for runs: plan, run, resume, fork, cancel, audit. Only this package connects members, store and protocols."""
+"""Composition root for runs: plan, run, resume, fork, cancel, audit.
+
+Only this package connects members, store and protocols.
+"""
 
 from __future__ import annotations
 
@@ -222,8 +225,9 @@ class Convener(RunRecords):
         will_run: bool = False,
         folder: Path | None = None,
     ) -> Plan:
-        """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the run's.
-        A preview leaves settings out that need trust."""
+        """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the
+        run's. A preview leaves settings out that need trust.
+        """
         folder = folder or self.folder
         if not preview:
             self._require_trust()
@@ -375,7 +379,9 @@ class Convener(RunRecords):
         seats: Mapping[str, str] | None = None,
         stop: StopEvent | None = None,
     ) -> Minutes:
-        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
+        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is
+        unchanged.
+        """
         record, plan = await self._prepare_fork(run, phase, seats or {})
         setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
@@ -410,7 +416,10 @@ class Convener(RunRecords):
         return record, read_plan(plan)
 
     async def _fit_fork(self, setup: RunSetup, cap: Cap) -> SpendingPlan:
-        """Return output limits with which the requests of a fork fit its cap. Its prompts are those of the parent's length."""
+        """Return output limits with which the requests of a fork fit its cap.
+
+        Its prompts are those of the parent's length.
+        """
         protocol, question, roster = protocols.get_protocol(setup.protocol), setup.question, setup.roster
         words = setup.spending.limits.words
         options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
@@ -480,7 +489,9 @@ class Convener(RunRecords):
         resend: bool = True,
         only_open: bool = False,
     ) -> Minutes:
-        """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled meanwhile."""
+        """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled
+        meanwhile.
+        """
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
             await wait_for_release(self.store, run)
@@ -555,7 +566,10 @@ class Convener(RunRecords):
             )
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None, refusal: str = "") -> Minutes:
-        """Run the protocol to its end. With a `refusal` of the budget, stored answers are replayed and no request is sent."""
+        """Run the protocol to its end.
+
+        With a `refusal` of the budget, stored answers are replayed and no request is sent.
+        """
         council = self._make_council(ledger)
         if refusal:
             council.carry_out = partial(_skip_step, refusal)

@@ -1,4 +1,6 @@
-"""Spending of stored runs: sums by day, member, protocol, folder and run, what stops saved, and the rest of today's budget."""
+"""Spending of stored runs: sums by day, member, protocol, folder and run, what stops saved, and the rest of today's
+budget.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,10 @@ def parse_since(value: str, now: float) -> str:
 
 
 def summarize_spending(rows: Sequence[SpentRequest], since: str, today: str, day_cap: float | None) -> SpendingObject:
-    """Return the `council.spend/1` object. What runs hold for requests that are still to be sent counts for today only."""
+    """Return the `council.spend/1` object.
+
+    What runs hold for requests that are still to be sent counts for today only.
+    """
     of_today = [row for row in rows if row["day"] == today]
     rows = [row for row in rows if row["key"] != HOLD_KEY]
     days = _group_rows(rows, "day")
@@ -161,10 +166,11 @@ def _group_rows(
 
 
 def _summarize_runs(rows: Iterable[SpentRequest]) -> RunCounts:
-    """Count the runs of the rows, with the mean cost of complete ones and what stops saved, by the estimates of their plans.
+    """Count the runs of the rows, with the mean cost of complete ones and what stops saved, by the estimates of their
+    plans.
 
-    `mean` and `saved` have no run without a known price; they are None if no run has one. A removed run counts, but its cost
-    and its stops are not known.
+    `mean` and `saved` have no run without a known price; they are None if no run has one. A removed run counts, but its
+    cost and its stops are not known.
     """
     runs = {row["run"]: row for row in rows}.values()
     costs = [run["cost"] for run in runs if run["status"] == "complete" and run["cost"] is not None]
@@ -221,7 +227,9 @@ def _sum_usd(rows: Iterable[SpentRequest]) -> float:
 
 
 def _summarize_day(rows: Sequence[SpentRequest], day: str, cap: float | None) -> TodaySpending:
-    """Sum what counts for the cap of a day: `usd` includes `reserved`, open requests and those still to be sent, and `in_doubt`."""
+    """Sum what counts for the cap of a day: `usd` includes `reserved`, open requests and those still to be sent, and
+    `in_doubt`.
+    """
     usd = _sum_usd(rows)
     left = None if cap is None else max(0.0, round(cap - usd, 9))
     reserved = _sum_usd(row for row in rows if row["charged"] is None)

@@ -1,7 +1,8 @@
-"""OpenTelemetry spans of a run, a fold over its events: one for the run, each phase and each request. Needs the extra `otel`.
+"""OpenTelemetry spans of a run, a fold over its events: one for the run, each phase and each request. Needs the extra
+`otel`.
 
-The names follow the GenAI conventions. The trace id is derived from the run id, so that the parts of a resumed run are one
-trace. A separate thread sends the spans; a collector that fails or hangs affects no run.
+The names follow the GenAI conventions. The trace id is derived from the run id, so that the parts of a resumed run are
+one trace. A separate thread sends the spans; a collector that fails or hangs affects no run.
 """
 
 from __future__ import annotations
@@ -136,7 +137,10 @@ def make_exporter() -> SpanExporter:
 
 
 def trace_run(ledger: Ledger, *, content: bool) -> Listener:
-    """Return a listener that makes the spans of a run and passes each event on. A failure ends the spans, not the run."""
+    """Return a listener that makes the spans of a run and passes each event on.
+
+    A failure ends the spans, not the run.
+    """
     listener = ledger.on_event
     try:
         content = content or os.environ.get(CONTENT_VARIABLE, "").lower() in CONTENT_VALUES

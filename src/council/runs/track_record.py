@@ -98,8 +98,8 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> O
 def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatOutcome]:
     """Return the seats that are known to have been right or wrong.
 
-    A seat that shared the answer was right if the answer was. If the answer was wrong, a seat with another answer may have
-    been wrong too, so it is left out. With the right value, each seat's last statement is compared with it.
+    A seat that shared the answer was right if the answer was. If the answer was wrong, a seat with another answer may
+    have been wrong too, so it is left out. With the right value, each seat's last statement is compared with it.
     """
     shared = find_positions(minutes)
     rows: list[SeatOutcome] = []
@@ -131,8 +131,8 @@ def _was_right(shares: bool | None, is_right: bool) -> bool | None:
 def find_positions(minutes: Minutes) -> dict[str, bool]:
     """Return by seat whether it shared the answer; a seat is missing if the record does not say.
 
-    The verdict of every protocol says it in one of four forms: the notes of the chair, the referee's list, the attackers'
-    stances, or the verdicts of judges.
+    The verdict of every protocol says it in one of four forms: the notes of the chair, the referee's list, the
+    attackers' stances, or the verdicts of judges.
     """
     verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
     names = [seat.name for seat in minutes.planned_seats if seat.statements]

@@ -1,8 +1,8 @@
 """Research: run the queries, merge their results, and mark possible prompt injections.
 
-Marked results are not dropped: a page may discuss injections. Ordinary prose ("the system: a description", "JavaScript: The
-Good Parts", `eval()` by name, a Python session's `>>> print(x)`) is not marked. A line that begins with "System:" is,
-because it cannot be told from a role header.
+Marked results are not dropped: a page may discuss injections. Ordinary prose ("the system: a description", "JavaScript:
+The Good Parts", `eval()` by name, a Python session's `>>> print(x)`) is not marked. A line that begins with "System:"
+is, because it cannot be told from a role header.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def scan_text(text: str) -> list[str]:
 
 
 def scan_url(url: str) -> list[str]:
-    """Return the instructions in the words of a URL, which is shown too. Its markup is separated away, so it is not scanned."""
+    """Return the instructions in the words of a URL, which is shown too.
+
+    Its markup is separated away, so it is not scanned.
+    """
     words = re.sub(r"[-_+./?=&]+", " ", unquote(url))
     return _match_reasons(INSTRUCTION_PATTERNS, words)
 
@@ -143,7 +146,8 @@ async def research(
 ) -> list[SearchRow]:
     """Return a row for each distinct URL, the first results of all queries first, then a row for each failed query.
 
-    Duplicates are removed before the results of a query are cut to `max_results`. A provider's general remarks are rows with `remark: True`.
+    Duplicates are removed before the results of a query are cut to `max_results`. A provider's general remarks are rows
+    with `remark: True`.
     """
     max_results = min(max(1, max_results), MAX_RESULTS)
     searches = [
@@ -262,7 +266,8 @@ def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[Search
 def normalise_url(url: str) -> str:
     """Return a URL without what two addresses of one page may differ in, to detect duplicates.
 
-    That is: scheme, the ports 80 and 443, tracking parameters, fragment and trailing slash. An invalid URL stays as it is.
+    That is: scheme, the ports 80 and 443, tracking parameters, fragment and trailing slash. An invalid URL stays as it
+    is.
     """
     try:
         parts = urlsplit(url)

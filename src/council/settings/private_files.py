@@ -1,8 +1,9 @@
 """Folders and files that Council creates, and the repair of permissions.
 
-What Council keeps for its user is private: folders 0700, files 0600, whatever the umask. What is created in a place that the
-user named, such as a folder for plots, follows the umask, but other users can never write to it. All other modules create
-folders and files through these functions; temporary ones by `tempfile`, which creates them for this user only.
+What Council keeps for its user is private: folders 0700, files 0600, whatever the umask. What is created in a place
+that the user named, such as a folder for plots, follows the umask, but other users can never write to it. All other
+modules create folders and files through these functions; temporary ones by `tempfile`, which creates them for this user
+only.
 """
 
 from __future__ import annotations
@@ -161,8 +162,9 @@ def _name_folders(repairs: Sequence[Repair]) -> str:
 def repair_folder(folder: Path, *, is_named: bool) -> Repair:
     """Make one of Council's folders private, with what Council created in it.
 
-    Only what belongs to this user changes, and no link is followed. If a folder that the user named contains other things, it
-    keeps its own permissions, and only what has a name that only Council uses changes. A private folder inside is not searched, because other users cannot open it.
+    Only what belongs to this user changes, and no link is followed. If a folder that the user named contains other
+    things, it keeps its own permissions, and only what has a name that only Council uses changes. A private folder
+    inside is not searched, because other users cannot open it.
     """
     repair = Repair(folder)
     with suppress(OSError):
@@ -227,7 +229,10 @@ def _repair_entry(name: str, parent: int, repair: Repair) -> None:
 
 
 def _change_mode(name: str, parent: int, mode: int) -> None:
-    """Change the permissions without following a link. A file is not opened: closing it would release SQLite's locks."""
+    """Change the permissions without following a link.
+
+    A file is not opened: closing it would release SQLite's locks.
+    """
     if not hasattr(os, "O_PATH"):
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
         return

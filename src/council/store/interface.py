@@ -43,7 +43,10 @@ class RunState:
 
     @property
     def status(self) -> RunStatus:
-        """Return the status to show. Without a process, a detached run waits for the worker, and any other is stopped."""
+        """Return the status to show.
+
+        Without a process, a detached run waits for the worker, and any other is stopped.
+        """
         if self.stored is not RunStatus.RUNNING or self.is_owned:
             return self.stored
         return RunStatus.QUEUED if self.is_detached else RunStatus.STOPPED
@@ -84,8 +87,8 @@ class Column:
 class StoredRun(TypedDict):
     """A run as the database lists it. This is the only declaration of its row.
 
-    Each field is a column of `summaries` in both databases, which a migration adds. Lists, the types of the Python and the HTTP
-    API, their examples and the table of `council runs` are made from the fields, in their order.
+    Each field is a column of `summaries` in both databases, which a migration adds. Lists, the types of the Python and
+    the HTTP API, their examples and the table of `council runs` are made from the fields, in their order.
     """
 
     run: Annotated[str, Column("The id of the run.", "r2abcd", "RUN")]  # the column `id`
@@ -257,7 +260,10 @@ class Charge(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpendingRow:
-    """Stored spending of one request. `reserved` is None if the price is unknown, `charged` until there is an answer."""
+    """Stored spending of one request.
+
+    `reserved` is None if the price is unknown, `charged` until there is an answer.
+    """
 
     member: str
     price: Json | None
@@ -280,7 +286,10 @@ class SpendingRow:
 
 
 class SpentRequest(TypedDict):
-    """A request that may cost money, in the order in which it is selected. What belongs to its run is None if the run was removed."""
+    """A request that may cost money, in the order in which it is selected.
+
+    What belongs to its run is None if the run was removed.
+    """
 
     run: str
     key: str
@@ -378,7 +387,10 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """Key of a request that a client may repeat, and the digest of its content. The owner is "" for the server's own token."""
+    """Key of a request that a client may repeat, and the digest of its content.
+
+    The owner is "" for the server's own token.
+    """
 
     owner: str
     key: str
@@ -428,9 +440,9 @@ class Connection(Protocol):
 class LedgerStore(Protocol):
     """Destination of rows: `post` queues them, `write` returns once they are on disk.
 
-    Rows of one run that are posted or written in one turn of the event loop are one transaction: the rows of a step's result
-    are stored together or not at all, and the requests of a phase share one. Rows are stored in their order. After a failure,
-    later rows of the run are refused.
+    Rows of one run that are posted or written in one turn of the event loop are one transaction: the rows of a step's
+    result are stored together or not at all, and the requests of a phase share one. Rows are stored in their order.
+    After a failure, later rows of the run are refused.
     """
 
     def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None: ...
@@ -597,7 +609,10 @@ class WorkerStore(Store, Protocol):
         """Wake another worker for a run, after some seconds."""
 
     async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns for requests to a provider. Return the seconds until the first; the others follow at the interval."""
+        """Reserve turns for requests to a provider.
+
+        Return the seconds until the first; the others follow at the interval.
+        """
 
 
 LEASE_SECONDS = 30.0

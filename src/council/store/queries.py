@@ -205,7 +205,8 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
 
 
 def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[SpentRequest]:
-    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer.
+    """Return every request since that day that may cost money, with its token usage. A fault does not count as an
+    answer.
 
     Each row has the name, folder, protocol, status, cost and stops of its run; they are None for a removed run.
     """
@@ -346,7 +347,9 @@ def export_run(db: Connection, run: str, write: Callable[[str], object]) -> None
 
 
 def _list_parts(db: Connection, run: str) -> Iterator[tuple[str, str, Iterator[tuple[str | None, Any]]]]:
-    """Yield name, brackets and items of each list and object of an exported run; an item is a name, for a list None, and a value."""
+    """Yield name, brackets and items of each list and object of an exported run; an item is a name, for a list None,
+    and a value.
+    """
     events = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,))
     yield (
         "events",
@@ -515,7 +518,10 @@ class RunQueries(ABC):
             pass
 
     async def export_run(self, run: str, write: Callable[[str], object]) -> None:
-        """Write everything stored about a run as one JSON object, piece by piece. `write` is called by another thread."""
+        """Write everything stored about a run as one JSON object, piece by piece.
+
+        `write` is called by another thread.
+        """
         await self._read(lambda db: export_run(db, run, write))
 
     async def list_unfinished_forks(self) -> dict[str, str]:

@@ -435,7 +435,9 @@ def _format_seconds(seconds: float) -> str:
 
 
 class ProgressBar(NoView):
-    """Progress of a batch on standard error: one line that is drawn again, or off a terminal a line from time to time."""
+    """Progress of a batch on standard error: one line that is drawn again, or off a terminal a line from time to
+    time.
+    """
 
     def __init__(
         self, progress: Progress, stream: TextIO | None, *, is_drawn: bool = False, symbols: Symbols | None = None

@@ -1,4 +1,7 @@
-"""`council eval`: answer a data set with several arms at equal cost, and compare them. With --replay, compare recorded answers."""
+"""`council eval`: answer a data set with several arms at equal cost, and compare them.
+
+With --replay, compare recorded answers.
+"""
 
 from __future__ import annotations
 

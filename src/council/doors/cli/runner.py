@@ -367,7 +367,8 @@ class Runner:
     async def _present_plan(self, plan: PlanObject, why: str) -> bool:
         """Ask for confirmation if there is a reason (`why`), and return whether to start the run.
 
-        The plan is printed with -v, or for the question. A live view follows, so the plan of a confirmed run is removed.
+        The plan is printed with -v, or for the question. A live view follows, so the plan of a confirmed run is
+        removed.
         """
         if not why:
             self._print_start(plan)
@@ -387,7 +388,9 @@ class Runner:
         self.has_start_lines = bool(lines)
 
     def format_start(self, plan: PlanObject) -> list[str]:
-        """Return the lines before a run: with -v the plan, without what a live view shows; else the warnings and new hints."""
+        """Return the lines before a run: with -v the plan, without what a live view shows; else the warnings and new
+        hints.
+        """
         if self.verbose:
             return terminal.format_plan_facts(plan) if self.is_live else terminal.format_plan(plan)
         hints = [] if self.quiet or self.jsonl else select_new_notices(terminal.list_hints(plan), os.environ)
@@ -465,7 +468,9 @@ class Runner:
             self.print_parts(list_parts(minutes, verbose=self.verbose, show=self.show))
 
     def _print_missing(self, minutes: Minutes) -> None:
-        """Print on standard error which fallbacks answered and, unless the answer is printed there too, what is missing."""
+        """Print on standard error which fallbacks answered and, unless the answer is printed there too, what is
+        missing.
+        """
         is_above_answer = self._shows_answer and not (self.format or self.answer_only)
         missing = [] if is_above_answer or minutes.is_empty_run else format_missing_lines(minutes)
         lines = terminal.format_warnings([*missing, *format_notice_lines(minutes)])
@@ -499,7 +504,10 @@ class Runner:
             write_parts(parts, raw=self.raw, ascii=self.ascii, color=self.color)
 
     def _write_output(self, text: str, *, commands: bool = False) -> None:
-        """Write a text to the file of --output or to standard output. A CI job may print the file, so it is treated alike."""
+        """Write a text to the file of --output or to standard output.
+
+        A CI job may print the file, so it is treated alike.
+        """
         if self.output:
             text = text if text.endswith("\n") else text + "\n"
             safe = neutralize_commands(text) if is_ci() and not commands else text

@@ -63,7 +63,10 @@ def serve_command() -> click.Group:
 
 @click.pass_context
 def _serve_default(context: click.Context, /, **params: Any) -> int | None:
-    """Serve the page, unless a command inside of `serve` follows. Refuse flags before it, because they would have no effect."""
+    """Serve the page, unless a command inside of `serve` follows.
+
+    Refuse flags before it, because they would have no effect.
+    """
     inner = context.invoked_subcommand
     if inner is None:
         return _run_server(**params)
@@ -241,7 +244,10 @@ def skill_targets(folder: Path) -> list[SkillTarget]:
 
 
 def detect_agents(folder: Path, scope: str) -> list[str]:
-    """Return the agents used here. Without markers in the project: the only agent in the home folder, else the shared folder."""
+    """Return the agents used here.
+
+    Without markers in the project: the only agent in the home folder, else the shared folder.
+    """
     if here := _find_markers(Path.home() if scope == "user" else _find_repository(folder)):
         return here
     at_home = _find_markers(Path.home())

@@ -149,7 +149,9 @@ class Setup:
             return [by_name[name] for name in dict.fromkeys(names)]
 
     async def choose_protocol(self, vendors: int) -> str | None:
-        """Ask for the default protocol, where two vendors can confirm each other and no file sets one; None: not asked."""
+        """Ask for the default protocol, where two vendors can confirm each other and no file sets one; None: not
+        asked.
+        """
         if not self.can_ask or vendors < 2 or self.convener.settings.protocol:
             return None
         first = next(iter(OFFERED_PROTOCOLS))
@@ -272,7 +274,10 @@ STATE_WORDS = {
 
 
 def format_sources(rows: Sequence[Json], width: int) -> list[str]:
-    """Format the table of vendors: where the key or login was found, and whether it works. A narrow one has two lines each."""
+    """Format the table of vendors: where the key or login was found, and whether it works.
+
+    A narrow one has two lines each.
+    """
     name_width = max(len(row["name"]) for row in rows)
     found_width = max(len("key or login"), *(len(row["found"]) for row in rows))
     indent = name_width + found_width + 4

@@ -44,8 +44,8 @@ FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
 class TerminalKeyboard:
     """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
 
-    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them also
-    discards a part of what was just drawn.
+    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them
+    also discards a part of what was just drawn.
     """
 
     def __init__(self, handle: int) -> None:

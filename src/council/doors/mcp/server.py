@@ -108,7 +108,9 @@ async def _call_tool(
 
 
 async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
-    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of the file system."""
+    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of
+    the file system.
+    """
     started = time.monotonic()
 
     async def report_progress(line: str) -> None:

@@ -93,7 +93,9 @@ async def get_evals(app_state: AppStateDep) -> ApiResponse:
 
 @eval_router.get("/evals/{id}", response_model=EvalResult, responses=example_responses(EXAMPLE_RESULT, 404))
 async def get_eval(id: str, app_state: AppStateDep) -> ApiResponse:
-    """Return one result: every arm with its interval, its comparison, its calibration and its accuracy by trust level."""
+    """Return one result: every arm with its interval, its comparison, its calibration and its accuracy by trust
+    level.
+    """
     for one in await _load(app_state):
         if one["id"] == id:
             return ApiResponse(one)

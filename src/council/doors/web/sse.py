@@ -220,7 +220,9 @@ class StreamCursor:
 
 @dataclass(slots=True)
 class StreamReader:
-    """Stream of one listener: one run, or several with the run id in every event; with the patches of the minutes for the page."""
+    """Stream of one listener: one run, or several with the run id in every event; with the patches of the minutes
+    for the page.
+    """
 
     cursors: Sequence[StreamCursor]
     several: bool
@@ -288,7 +290,10 @@ class RunResponse(Response):
 
 
 class EventStream(RunResponse):
-    """Response that streams events. `since` is the start position in each run; with `patches` each event has its patch."""
+    """Response that streams events.
+
+    `since` is the start position in each run; with `patches` each event has its patch.
+    """
 
     media_type = "text/event-stream"
 

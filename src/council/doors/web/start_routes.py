@@ -58,7 +58,10 @@ async def get_docs(request: Request) -> Response:
     responses=example_responses({"session": "open", "user": None, "scope": "admin"}, 415),
 )
 async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
-    """Check a token, or exchange a one-time code for one. The token belongs in the `Authorization` header of every request."""
+    """Check a token, or exchange a one-time code for one.
+
+    The token belongs in the `Authorization` header of every request.
+    """
     guard: Guard = request.app.state.guard
     token = guard.token if body.code and guard.codes.redeem(body.code) else body.token
     if not (user := await guard.identify(token)):
@@ -162,7 +165,10 @@ def _make_flags(request: RunRequest, profile: object, cap: float | None) -> Sett
 
 
 def _is_filled(name: str, value: Any) -> bool:
-    """Whether a form field has a value: null and empty mean unset, and false if the option is off by default. 0 is a value."""
+    """Whether a form field has a value: null and empty mean unset, and false if the option is off by default.
+
+    0 is a value.
+    """
     if value is False:
         return name in negatable_options()
     return bool(value) or isinstance(value, int | float)

@@ -237,7 +237,10 @@ class OpenAIMember(WireMember):
         return body
 
     def build_turns(self, ask: Ask) -> list[Turn]:
-        """Return the messages. Only with attachments or cache points, the content of a user message is a list of parts."""
+        """Return the messages.
+
+        Only with attachments or cache points, the content of a user message is a list of parts.
+        """
         messages, points = self.build_messages(ask), self.list_cache_points(ask)
         turns: list[Turn] = [{"role": message["role"], "content": message["content"]} for message in messages]
         if not ask.attachments and not points:
@@ -259,8 +262,8 @@ class OpenAIMember(WireMember):
     def set_cache_options(self, body: OpenAIRequest, ask: Ask) -> None:
         """Set the options of the prompt cache.
 
-        Without the explicit mode, a model with breakpoints writes the whole request to the cache at a higher price, where
-        only a request that continues it can read it.
+        Without the explicit mode, a model with breakpoints writes the whole request to the cache at a higher price,
+        where only a request that continues it can read it.
         """
         if self.cache_rules is None or ask.bare:
             return

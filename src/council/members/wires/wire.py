@@ -117,7 +117,10 @@ class WireMember:
         """Do nothing: an endpoint needs no download."""
 
     async def connect_ahead(self) -> None:
-        """Open a connection for the first request, if none is open and there is no proxy. Only the TLS handshake is sent."""
+        """Open a connection for the first request, if none is open and there is no proxy.
+
+        Only the TLS handshake is sent.
+        """
         import aiohttp
         from yarl import URL
 

@@ -97,7 +97,9 @@ class Check:
 
     @property
     def objections(self) -> list[Difference]:
-        """Return the severe errors as points between the author and the reader; without one, their conclusions if they differ."""
+        """Return the severe errors as points between the author and the reader; without one, their conclusions if
+        they differ.
+        """
         if self.said is None:
             return []
         errors = number_errors({self.reader.name: self.said})
@@ -107,7 +109,9 @@ class Check:
         return points or ([conclusions] if is_dispute(conclusions) else [])
 
     def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
-        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend that one."""
+        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend
+        that one.
+        """
         author = self.author.seat.name
         is_different = self.said is not None and self.said.reply.same_conclusion is False
         has_conceded = author in arguments and any(row.stance == "concedes" for row in arguments[author].reply.points)
@@ -291,7 +295,8 @@ async def argue_and_write(
 ) -> Verdict:
     """Have the seats argue what is disputed, and the chair write the answer.
 
-    After a `check` the reader has stated its objections, so only the author answers. `is_compared`: the points are known.
+    After a `check` the reader has stated its objections, so only the author answers. `is_compared`: the points are
+    known.
     """
     points = {f"p{n}": point for n, point in enumerate(disputed, 1)}
     room = count_room(len(council.members), progress.asked)

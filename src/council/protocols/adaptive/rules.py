@@ -122,7 +122,9 @@ def choose_stand_in(order: Sequence[Seat], answers: Round[Any], asked: Collectio
 
 
 def compare_first_answers(answers: Round[Answer], question: str) -> FirstAnswers:
-    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH confidence, no doubt."""
+    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH confidence, no
+    doubt.
+    """
     names = tuple(answers)
     if len(answers) < 2:
         return FirstAnswers("one_answer", names)
@@ -212,7 +214,8 @@ def list_objections(author: str, reader: str, errors: Mapping[str, FoundError]) 
 def choose_speakers(points: Sequence[Difference], room: int, author: str = "") -> list[str]:
     """Return the seats that argue: one of each side, the most important point first, then the others that hold a side.
 
-    Nobody argues if there is room for one side only. `author`: the points are objections to its answer, so only it argues.
+    Nobody argues if there is room for one side only. `author`: the points are objections to its answer, so only it
+    argues.
     """
     if author:
         return [author][:room] if points else []
@@ -260,7 +263,10 @@ def _describe_sides(sides: Sequence[Side]) -> str:
 def list_open_points(
     points: Mapping[str, Difference], arguments: Mapping[str, Sequence[ArgumentRow]]
 ) -> list[Difference]:
-    """Return the points that the arguments did not settle: not exactly one side is left. A silent side holds its position."""
+    """Return the points that the arguments did not settle: not exactly one side is left.
+
+    A silent side holds its position.
+    """
     return [
         point
         for name, point in points.items()
@@ -274,7 +280,8 @@ def _is_conceded(point: str, side: Side, arguments: Mapping[str, Sequence[Argume
 
 
 def settle_errors(errors: Sequence[CheckedError], rows: Sequence[ArgumentRow]) -> tuple[CheckedError, ...]:
-    """Return the errors of a check with what the author says: one that it concedes is corrected, one that it holds against is dismissed.
+    """Return the errors of a check with what the author says: one that it concedes is corrected, one that it holds
+    against is dismissed.
 
     The points that it argues are the severe errors in their order. The others stay open.
     """

@@ -55,7 +55,9 @@ async def adversarial(council: Council) -> Verdict:
 async def ask_for_ruling(
     council: Council, drafts: Round[None], leader: Statement[None], attacks: Round[Attack], *, consensus: bool
 ) -> Ruling:
-    """Ask the chair to rule without knowing who wrote what; return its ruling with ids and seats in place of the labels."""
+    """Ask the chair to rule without knowing who wrote what; return its ruling with ids and seats in place of the
+    labels.
+    """
     issues = number_issues(attacks)
     labels = assign_chair_labels(council, drafts, leader.seat, issues)
     choices = {"replaced_by": [NONE, *labels.drafts]}
@@ -92,7 +94,9 @@ class DescribedAttacks(TypedDict):
 
 
 def describe_attacks(attacks: Round[Attack], issues: Mapping[str, Issue], labels: ChairLabels) -> DescribedAttacks:
-    """Return the attacks for the chair's prompt: issues, overall judgements, and what their authors say of their own drafts."""
+    """Return the attacks for the chair's prompt: issues, overall judgements, and what their authors say of their own
+    drafts.
+    """
     replies = {label: attacks[name].reply for label, name in labels.drafts.items() if name in attacks}
     return {
         "attackers": len(attacks),
@@ -134,7 +138,9 @@ async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Ver
 
 
 async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[Triage, bool]:
-    """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL flags leads."""
+    """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL
+    flags leads.
+    """
     try:
         asked = await council.ask(
             council.chair,

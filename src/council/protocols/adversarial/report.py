@@ -1,4 +1,6 @@
-"""Report of the adversarial protocol: the leading draft, the points of the triage, the rulings, and why there was no attack."""
+"""Report of the adversarial protocol: the leading draft, the points of the triage, the rulings, and why there was no
+attack.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,10 @@ class AdversarialView(ReportView):
 
 
 def _find_details(minutes: Minutes) -> AdversarialDetails:
-    """Return what the verdict recorded. A run that has none, because it is older or unfinished, has at least its triage."""
+    """Return what the verdict recorded.
+
+    A run that has none, because it is older or unfinished, has at least its triage.
+    """
     stored = minutes.verdict.get("details") or {}
     if not stored.get("leader"):
         phase = minutes.phases.get("triage")

@@ -263,7 +263,9 @@ def _list_edits(label: str, rulings: Rulings, correction: Correction) -> list[in
 
 
 def choose_readers(seats: Iterable[Seat], author: Seat) -> list[Seat]:
-    """Return the seats that check a text: of other vendors than its author's, and of different ones, where there are."""
+    """Return the seats that check a text: of other vendors than its author's, and of different ones, where there
+    are.
+    """
     others = [seat for seat in seats if seat.name != author.name]
     chosen: list[Seat] = []
     while others and len(chosen) < READERS:

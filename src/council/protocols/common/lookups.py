@@ -1,6 +1,7 @@
 """Look-ups: what explorers and seats ask for, the turns of requests and results, and the council of `--look`.
 
-With `--look`, a seat may read files of the project before it answers its first request. Explorers of judges use the same turns.
+With `--look`, a seat may read files of the project before it answers its first request. Explorers of judges use the
+same turns.
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ class SeatLookups(LookupRequest):
 
 
 def read_request(text: str) -> SeatLookups:
-    """Read what a seat wants to look up. Prose without a request means that it wants nothing; several requests are one."""
+    """Read what a seat wants to look up.
+
+    Prose without a request means that it wants nothing; several requests are one.
+    """
     values = find_json(clean_text(text))[0]
     try:
         read = parse_reply(SeatLookups, text, {})

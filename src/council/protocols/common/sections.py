@@ -1,4 +1,7 @@
-"""Sections of an answer that code composes. They are stored with the verdict, so that no reader has to find their headings."""
+"""Sections of an answer that code composes.
+
+They are stored with the verdict, so that no reader has to find their headings.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A question on which seats differ. `how` is values, clerk, possible or chair; `pairs` are the claims that conflict."""
+    """A question on which seats differ.
+
+    `how` is values, clerk, possible or chair; `pairs` are the claims that conflict.
+    """
 
     question: str
     positions: tuple[Side, ...]
@@ -100,7 +103,9 @@ class Dispute:
         )
 
     def list_opponents(self, side: Side) -> list[str]:
-        """Return the seats on the other side: those with a conflicting claim, or all with another claim if none was compared."""
+        """Return the seats on the other side: those with a conflicting claim, or all with another claim if none was
+        compared.
+        """
         others = (one for one in self.positions if one.seat and one.seat != side.seat)
         if self.pairs:
             return list(dict.fromkeys(one.seat for one in others if {one.id, side.id} in self.pairs))

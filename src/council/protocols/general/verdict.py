@@ -195,7 +195,8 @@ class Deliberation:
     def agreement(self) -> Agreement:
         """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared.
 
-        It is not full if most claims have no counterpart, or if the members give unlike names: then only the clerk says so.
+        It is not full if most claims have no counterpart, or if the members give unlike names: then only the clerk says
+        so.
         """
         points = self.consensus
         if not points:
@@ -584,7 +585,10 @@ def _cites_source(said: Statement[Position], source: SourceRow) -> bool:
 
 
 def _response_json(table: Deliberation, said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
-    """Return a member's reply. Its id, role and round, and the text of its sources, are set here rather than by the model."""
+    """Return a member's reply.
+
+    Its id, role and round, and the text of its sources, are set here rather than by the model.
+    """
     seat, reply = said.seat.name, said.reply.model_dump(exclude={"copied_sources"})
     if n == 1:
         cited = [one for one in table.research.sources if _cites_source(said, one)]  # type: ignore[arg-type]

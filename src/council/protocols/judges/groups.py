@@ -148,7 +148,9 @@ class Matcher:
         )
 
     def find_clerk_groups(self, a: Finding, b: Finding) -> frozenset[int]:
-        """Return the numbers of the clerk's groups that hold both findings; one judge's own findings are never joined by it."""
+        """Return the numbers of the clerk's groups that hold both findings; one judge's own findings are never
+        joined by it.
+        """
         if a.seat == b.seat:
             return frozenset()
         return self.by_clerk.get(a.id, frozenset()) & self.by_clerk.get(b.id, frozenset())
@@ -163,8 +165,8 @@ class Matcher:
     def is_confirmed(self, a: Finding, b: Finding) -> bool:
         """Check a pair of the clerk: one file, and a line, a definition or a support in common.
 
-        Without one, the descriptions must be alike, and one names the definition of the other finding or a definition is
-        not known; or one finding has no line and names the definition of the other.
+        Without one, the descriptions must be alike, and one names the definition of the other finding or a definition
+        is not known; or one finding has no line and names the definition of the other.
         """
         if not a.file or a.file != b.file:
             return False

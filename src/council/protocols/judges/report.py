@@ -197,7 +197,9 @@ class JudgesView(ReportView):
         }
 
     def report_fields(self, minutes: Minutes) -> Json:
-        """Return each judge's opinion, the findings that the second round changed, the verdict of each rule, and the grouping."""
+        """Return each judge's opinion, the findings that the second round changed, the verdict of each rule, and the
+        grouping.
+        """
         if summary.report_kind(minutes) not in ("validate", "quick"):
             return {}
         details = read_details(minutes)

@@ -315,7 +315,9 @@ def _format_overview(minutes: Minutes) -> list[str]:
 
 
 def _format_overview_line(row: FindingRow) -> str:
-    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of it."""
+    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of
+    it.
+    """
     place = single_line(row["location"] or row["category"], 120)
     defect = single_line(row.get("defect") or first_sentence(row["description"]), 10 * MAX_DEFECT_CHARS)
     return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}): {cut_words(defect, MAX_DEFECT_CHARS)}"

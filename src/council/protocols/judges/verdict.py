@@ -66,7 +66,10 @@ def build_verdict(
     standing: StandingFindings,
     clerking: Clerking,
 ) -> Verdict:
-    """Build the verdict. Second-round verdicts replace first-round verdicts; findings stand unless they are withdrawn."""
+    """Build the verdict.
+
+    Second-round verdicts replace first-round verdicts; findings stand unless they are withdrawn.
+    """
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
     votes = _list_votes(final)
@@ -239,7 +242,9 @@ def _name_group(one: FindingGroup) -> str:
 
 
 def _name_finding(description: str, defect: str) -> str:
-    """Return a finding in a few words: its first sentence or the clerk's, the one that fits; else the shorter one, cut."""
+    """Return a finding in a few words: its first sentence or the clerk's, the one that fits; else the shorter one,
+    cut.
+    """
     names = [name for name in (first_sentence(description), defect.rstrip(".")) if name]
     shortest = min(names, key=len, default="")
     return next((name for name in names if len(name) <= MAX_NAME_CHARS), cut_words(shortest, MAX_NAME_CHARS))
@@ -365,7 +370,8 @@ def _list_held_findings(standing: StandingFindings) -> list[Finding]:
 
 
 def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str, str], int]:
-    """Return the voice behind each finding id and, under its name, behind the second round of each seat; and their number.
+    """Return the voice behind each finding id and, under its name, behind the second round of each seat; and their
+    number.
 
     A model that answered for several judges by fallback, in either round, is one voice and cannot confirm itself.
     """
@@ -443,7 +449,9 @@ def _dump_notes(notes: DebateNotes) -> DebateNotesRow:
 def _choose_recommendation(
     r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], groups: list[FindingGroup]
 ) -> str:
-    """Return what to do about the most severe verified finding, else the strictest judge's recommendation, with the source."""
+    """Return what to do about the most severe verified finding, else the strictest judge's recommendation, with the
+    source.
+    """
     for one in groups:
         if one.location_member.is_verified and one.severity != "minor":
             return format_next_step(one)
@@ -466,7 +474,9 @@ def format_next_step(one: FindingGroup) -> str:
 
 
 def _shorten_advice(text: str) -> str:
-    """Return advice in words that fits a next step, whole or its first sentence; empty for code and for a long sentence."""
+    """Return advice in words that fits a next step, whole or its first sentence; empty for code and for a long
+    sentence.
+    """
     shown = text if len(text) <= MAX_STEP_CHARS else first_sentence(text)
     return shown if is_sentence(shown) and len(shown) <= MAX_STEP_CHARS else ""
 

@@ -82,7 +82,9 @@ def read_closing(text: str) -> Closing:
 
 
 def _read_line(line: str) -> _Labelled | None:
-    """Return the label and the text of a line such as `**Confidence:** LOW` or `## Confidence`; None without a label."""
+    """Return the label and the text of a line such as `**Confidence:** LOW` or `## Confidence`; None without a
+    label.
+    """
     match = _LINE.match(line)
     name = _LABEL_TABLE.get(_BESIDE_LABEL.sub("", _fold(match["label"]))) if match else None
     return _Labelled(name, match["text"] or "") if match and name else None

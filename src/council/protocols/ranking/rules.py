@@ -125,7 +125,8 @@ def filter_ballots(ballots: Ballots) -> dict[str, Sequence[str]]:
 
 
 def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] | None = None) -> RankingTable:
-    """Rank the answers of `seats` by mean rank; ties keep seating order. `weights` are those of readers; others count 1.
+    """Rank the answers of `seats` by mean rank; ties keep seating order. `weights` are those of readers; others count
+    1.
 
     Borda: on a ballot of m answers, place p earns m - p of m - 1 points. The sum is divided by the maximum, so that an
     answer on fewer or shorter ballots is not penalised. If all ballots have the same length, both orders are equal.
