@@ -4,10 +4,11 @@
     python benchmarks/reliability.py crash disk       # some of them
     python benchmarks/reliability.py --missing crash  # what the recorded run did not cover, added to it
 
-Each suite of reliability.toml is a command. Its lines `sweep NAME: key=value …` are recorded in reliability.json with the date,
-the duration and the exit code, and `scripts/make_docs.py` writes them into docs/reliability.md. The line `covered: NAME …` says what
-of the code the tests have tried; it is recorded with the date. A note in reliability.json is written by hand. A short part of every
-suite but `mutants`, and but the earlier revisions of `versions`, is in the default set of tests.
+Each suite of reliability.toml is a command. Its lines `sweep NAME: key=value …` are recorded in reliability.json with
+the date, the duration and the exit code, and `scripts/make_docs.py` writes them into docs/reliability.md. The line
+`covered: NAME …` says what of the code the tests have tried; it is recorded with the date. A note in reliability.json
+is written by hand. The default set of tests has a short part of every suite, except `mutants` and the earlier revisions
+of `versions`.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ def parse_figures(text: str, covered: Json) -> Json:
 def merge_results(earlier: Json, later: Json) -> Json:
     """Return a recorded run with a part that was run later: sums, and the maximum of figures that start with `worst_`.
 
-    The note is left out, because it describes the earlier run. So is the duration, if that of a part is not known, and figures
-    that the earlier run did not have.
+    The note is left out, because it describes the earlier run. So is the duration, if that of a part is not known, and
+    figures that the earlier run did not have.
     """
     figures = {name: dict(values) for name, values in earlier["figures"].items()}
     for name, values in later["figures"].items():

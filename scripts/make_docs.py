@@ -180,7 +180,9 @@ def _command_sections(command: click.Command, path: str, level: int) -> list[str
 
 
 def _flag_sections(options: Sequence[click.Option]) -> list[str]:
-    """Return the table of a command's flags, and the names of those that mean the same as for a question, if they are many."""
+    """Return the table of a command's flags, and the names of those that mean the same as for a question, if they
+    are many.
+    """
     questions = {option.name: (option.opts, option.help) for option in _params_of(ask_command(), click.Option)}
     shared = [option for option in options if questions.get(option.name) == (option.opts, option.help)]
     if len(shared) < MIN_SHARED_FLAGS:

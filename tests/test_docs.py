@@ -122,8 +122,8 @@ def test_an_event_docstring_names_only_its_fields(kind: type[ev.Event]) -> None:
 # Environment variables
 
 VARIABLE = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
-# Constants that look like variables: names of enums and errors, variables that Council sets for git and for agents, and the one
-# that Bash sets for completion.
+# Constants that look like variables: names of enums and errors, variables that Council sets for git and for agents, and
+# the one that Bash sets for completion.
 NOT_READ = {
     "_API_KEY", "O_PATH", "COMP_TYPE",
     "HTTP_REQUEST", "LIST_MARKER", "LOCAL_CANDIDATE", "RECORD_LAYER_FAILURE", "SHIPPED_PROTOCOLS", "SO_PEERCRED", "WRONG_VERSION_NUMBER",

@@ -1,4 +1,6 @@
-"""Shapes of runs for the crash tests: every protocol with its main options, and the seats that answer, fail and recover."""
+"""Shapes of runs for the crash tests: every protocol with its main options, and the seats that answer, fail and
+recover.
+"""
 
 from __future__ import annotations
 
@@ -255,7 +257,9 @@ UNREADABLE = Reply(text='{"unexpected": "reply"}')
 
 
 def reject_answers(prepare: Prepare, **rejected: Instead) -> Prepare:
-    """Return a function that prepares a shape in which these answers are rejected; a name such as `beta__rank` has seat and phase."""
+    """Return a function that prepares a shape in which these answers are rejected; a name such as `beta__rank` has
+    seat and phase.
+    """
 
     def prepare_rejecting(folder: Path, provider: FakeProvider) -> Workspace:
         workspace = prepare(folder, provider)

@@ -1,8 +1,9 @@
-"""Crash trials: kill a run, kill it again while it is resumed, resume it to its end, and compare it with a run without a crash.
+"""Crash trials: kill a run, kill it again while it is resumed, resume it to its end, and compare it with a run without
+a crash.
 
-A starter starts and resumes a run in one of the ways that people use. A point says where its process is killed: those of
-`tests/kill_points.py`, `emit:N` (at the Nth event of the process, before its rows are written) and `request:N` (when its Nth
-request has arrived at the endpoint).
+A starter starts and resumes a run in one of the ways that people use. A point says where its process is killed: those
+of `tests/kill_points.py`, `emit:N` (at the Nth event of the process, before its rows are written) and `request:N` (when
+its Nth request has arrived at the endpoint).
 """
 
 from __future__ import annotations
@@ -247,7 +248,7 @@ class CrashBench:
         async def work() -> Json:
             convener = Convener(self.folder)
             try:
-                return build_report(await convener.minutes(self.run))
+                return dict(build_report(await convener.minutes(self.run)))
             finally:
                 await convener.close()
 
@@ -282,7 +283,10 @@ class CrashBench:
 
 
 class Starter(Protocol):
-    """A way to start a run and to continue it. Both return whether the process was killed at the point ("": at none)."""
+    """A way to start a run and to continue it.
+
+    Both return whether the process was killed at the point ("": at none).
+    """
 
     name: str
 
@@ -480,8 +484,9 @@ def _is_stopped(process: Process) -> bool:
 
 
 class Served:
-    """A run that a server starts and the worker executes. One of the two processes is the victim: it is killed at the point.
-    Then the other one is killed too, and a new server and a new worker continue."""
+    """A run that a server starts and the worker executes. One of the two processes is the victim: it is killed at the
+    point. Then the other one is killed too, and a new server and a new worker continue.
+    """
 
     arguments: tuple[str, ...]
 
@@ -610,7 +615,9 @@ def count_points(bench: CrashBench, kind: str) -> int:
 
 
 def try_points(bench: CrashBench, starter: Starter, reference: Outcome, points: Sequence[str]) -> Trial:
-    """Kill the run at the first point, its resume at the next one, and so on; then resume to the end and check everything."""
+    """Kill the run at the first point, its resume at the next one, and so on; then resume to the end and check
+    everything.
+    """
     bench.reset()
     trial, snapshots = Trial(), list[Snapshot]()
     try:

@@ -1,4 +1,6 @@
-"""`council --dry-run`, `--protocol auto` and the old word `advise`: a protocol that is worth its price, by evaluations and by rule, without a model."""
+"""`council --dry-run`, `--protocol auto` and the old word `advise`: a protocol that is worth its price, by
+evaluations and by rule, without a model.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """kill -9 at every event, commit, request and change of a file, of every shape of run and every way to start one.
 
-The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of them and
-prints the number of kills by starter and by shape, and how often something was lost or bought again; `-k rejected` selects the runs
-whose seats give rejected answers.
+The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of
+them and prints the number of kills by starter and by shape, and how often something was lost or bought again; `-k
+rejected` selects the runs whose seats give rejected answers.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class Part(NamedTuple):
         return f"{self.starter}-{self.shape}-{'+'.join(self.kinds)}-{self.first}"
 
     def points(self) -> Iterator[list[str]]:
-        """Yield the points of each trial: first points in order, further ones at their own place or at a changing one."""
+        """Yield the points of each trial: first points in order, further ones at their own place or at a changing
+        one.
+        """
         for n in count(self.first, self.step):
             later = [
                 kind if ":" in kind else f"{kind}:{1 + n * (place + 2) % 9}"
@@ -254,7 +256,7 @@ def test_a_run_killed_and_killed_again_while_it_is_resumed_ends_the_same(make_be
 
 @pytest.mark.behaviour("15-hedge", "40-kill-resume-every-boundary", "40-unknown-price-is-unknown")
 def test_a_run_killed_while_two_members_work_on_a_step_ends_the_same(make_bench: MakeBench) -> None:
-    """The fourth request is that of the member that is asked too. The notice of the hedge and the unknown cost are kept."""
+    """The fourth request is that of the member that is asked too. Its notice and the unknown cost are kept."""
     bench = make_bench("hedged")
     reference = make_reference(bench)
     ((first,),) = bench.workspace.rows("SELECT seq FROM events WHERE type = 'hedge'")

@@ -1,4 +1,6 @@
-"""Prompt caches in the real command: requests, bill, estimate and resume, with endpoints that cache by the vendors' rules."""
+"""Prompt caches in the real command: requests, bill, estimate and resume, with endpoints that cache by the vendors'
+rules.
+"""
 
 from __future__ import annotations
 

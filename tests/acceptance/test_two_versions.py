@@ -1,4 +1,7 @@
-"""An earlier version of Council and this one on the same store, in both directions. The earlier ones come from the git history."""
+"""An earlier version of Council and this one on the same store, in both directions.
+
+The earlier ones come from the git history.
+"""
 
 from __future__ import annotations
 

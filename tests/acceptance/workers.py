@@ -42,7 +42,10 @@ def kill_worker(data: Path) -> None:
 
 
 def wait_for_worker_exit(data: Path) -> None:
-    """Wait until no worker of a data folder is left. Only the found ones are polled: looking at all processes is expensive."""
+    """Wait until no worker of a data folder is left.
+
+    Only the found ones are polled: looking at all processes is expensive.
+    """
     while found := workers(data):
         wait_until(partial(_are_gone, found, data), "the worker exited")
 

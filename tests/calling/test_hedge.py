@@ -16,7 +16,7 @@ from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.members.base import Member
 from council.money import Price, Rates
-from council.store.interface import Row
+from council.store.interface import AttemptResult, Row
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
 from tests.calling.helpers import KEY, RUN, Hanging, answering, events_of, fault, reload_ledger, step
@@ -65,8 +65,13 @@ async def hedged(
 
 def results_of(ledger: Ledger) -> list[tuple[str, str]]:
     """Return the member of each attempt, and whether it answered."""
-    rows = [(attempt.member, attempt.result) for attempt in ledger.attempts(KEY)]
-    return [(name, "open" if result is None else result.get("fault", "answer")) for name, result in rows]
+    return [(attempt.member, _describe(attempt.result)) for attempt in ledger.attempts(KEY)]
+
+
+def _describe(result: AttemptResult | None) -> str:
+    if result is None:
+        return "open"
+    return str(result.get("fault", "answer"))
 
 
 @pytest.mark.behaviour("15-hedge")
@@ -160,7 +165,7 @@ async def test_a_failure_of_one_member_leaves_the_other_at_work(
 
     outcome = await hedged(ledger, step("one", "two"), make(0, "one"), make(1, "two"))
     assert (outcome.state, outcome.served_by) == expected
-    given_up = [bool((attempt.result or {}).get("given_up")) for attempt in ledger.attempts(KEY)]
+    given_up = [bool(attempt.result and attempt.result.get("given_up")) for attempt in ledger.attempts(KEY)]
     assert any(given_up) is (not outcome.ok)  # a resumed run asks again only if no member is left
 
 

@@ -1,4 +1,7 @@
-"""Recorded answers from logs of inspect_ai. The package is replaced by a reader of the same shape; a sweep test has the real one."""
+"""Recorded answers from logs of inspect_ai.
+
+The package is replaced by a reader of the same shape; a sweep test has the real one.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import pytest
 
 from council import events as ev
 from council.engine.layout import format_cost
+from council.engine.records import CostRow
 from council.render.report import build_report
 from council.render.terminal import format_plan
 from tests.render.runs import RunBuilder, plan, seat
@@ -16,7 +17,7 @@ from tests.render.test_live import draw, row
 PAID = "openai:gpt-5.2"
 
 
-def paid_plan(**more: Any) -> dict[str, Any]:
+def paid_plan(**more: Any) -> Any:
     return plan(seats=[seat("alpha", model=PAID), seat("beta", model=PAID)], **more)
 
 
@@ -112,7 +113,7 @@ def test_one_member_without_a_price_leaves_the_sum_unknown_and_the_other_seat_kn
         ({"usd": None, "estimated": False, "unpriced": ["sim:m1"]}, "cost unknown (sim:m1 unpriced)"),
     ],
 )
-def test_cost_is_formatted(cost: dict[str, Any], expected: str) -> None:
+def test_cost_is_formatted(cost: CostRow, expected: str) -> None:
     assert format_cost(cost) == expected
 
 

@@ -53,7 +53,7 @@ def make_open(folder: Path, *files: str) -> Path:
 
 
 @pytest.mark.behaviour("40-private-files")
-@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077], ids=oct)
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o177, 0o277, 0o777], ids=oct)
 def test_private_ignores_the_umask_and_named_follows_it(mask: int, tmp_path: Path) -> None:
     with umask(mask):
         make_private_folder(tmp_path / "own" / "reports")
@@ -62,7 +62,8 @@ def test_private_ignores_the_umask_and_named_follows_it(mask: int, tmp_path: Pat
         open_named_file(tmp_path / "named" / "a").close()
     assert [mode(tmp_path / name) for name in ("own", "own/reports", "own/a")] == [0o700, 0o700, 0o600]
     named = [mode(tmp_path / name) for name in ("named", "named/plots", "named/a")]
-    assert named == [0o775 & ~mask, 0o775 & ~mask, 0o664 & ~mask]
+    folder_mode = 0o775 & ~mask | 0o700  # without the rights of its owner, nothing could be created in it
+    assert named == [folder_mode, folder_mode, 0o664 & ~mask]
 
 
 def test_a_folder_that_exists_keeps_its_permissions(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_open_folders_of_an_older_version_become_private_with_one_notice(tmp_pat
         "HOME": str(home),
         "COUNCIL_CACHE": str(tmp_path / "cache"),
     }
-    done = wait_for_exit(Process(["presets"], tmp_path / "work", trusts=False, **env))
+    done = wait_for_exit(Process(["list", "presets"], tmp_path / "work", trusts=False, **env))
     assert done.err == (
         f'council: other users could read what is in "{data}" and "{config}": 4 folders and 5 files are private now\n'
     )
@@ -97,7 +98,7 @@ def test_open_folders_of_an_older_version_become_private_with_one_notice(tmp_pat
     assert [mode(path) for path in files] == [0o600] * 4
     assert mode(config / "presets/mine.txt") == 0o644, "the user wrote it"
     assert mode(home / ".config") == 0o755, "other programs use it"
-    again = wait_for_exit(Process(["presets"], tmp_path / "work", trusts=False, **env))
+    again = wait_for_exit(Process(["list", "presets"], tmp_path / "work", trusts=False, **env))
     assert (again.code, again.err) == (0, "")
 
 

@@ -1,4 +1,6 @@
-"""Stores of every earlier version are migrated once, with all rows: beside running processes, and after kill -9 at any point."""
+"""Stores of every earlier version are migrated once, with all rows: beside running processes, and after kill -9 at
+any point.
+"""
 
 from __future__ import annotations
 
@@ -310,7 +312,10 @@ def test_processes_that_open_an_older_store_at_once_migrate_it_once(
 
 
 def kill_at_each_statement(tmp_path: Path, version: int, every: int = 1) -> int:
-    """Migrate files of a version, kill each process before another statement, and check them. Return the number of kills."""
+    """Migrate files of a version, kill each process before another statement, and check them.
+
+    Return the number of kills.
+    """
     path = tmp_path / f"version {version}" / "council.db"
     make_sqlite(path, version)
     before, schema = read_sqlite(path), describe_new_sqlite(tmp_path / f"new {version}")

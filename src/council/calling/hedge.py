@@ -1,7 +1,8 @@
-"""Hedging: when a member takes longer than it usually does, another one is asked too, and the first complete answer counts.
+"""Hedging: when a member takes longer than it usually does, another one is asked too, and the first complete answer
+counts.
 
-Off by default. A member is slow after the time in which 95 % of its past answers were complete, or, with fewer than 20 of
-them, after half of its time for a phase.
+Off by default. A member is slow after the time in which 95 % of its past answers were complete, or, with fewer than 20
+of them, after half of its time for a phase.
 """
 
 from __future__ import annotations
@@ -209,7 +210,8 @@ class HedgedLoop(RetryLoop):
                 race.tasks[attempt.member].cancel()  # before its bill: a request that still connects must not be sent
                 fault = Fault("hedge", f"{winner} answered first")
                 bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
-                stored = result_to_json(fault, given_up=False, passed_on=True) | {"hedged": True}
+                stored = result_to_json(fault, given_up=False, passed_on=True)
+                stored["hedged"] = True
                 self.caller.journal.record_result(self.key, attempt, stored, bill)
                 self._emit_fault(attempt, fault, None)
 

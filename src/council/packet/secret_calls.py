@@ -26,7 +26,10 @@ from council.packet.secret_values import (
 
 
 class CallRule(NamedTuple):
-    """A place of a password, which is the group `password`. `hints` are in lower case; one of them is in every match."""
+    """A place of a password, which is the group `password`.
+
+    `hints` are in lower case; one of them is in every match.
+    """
 
     hints: tuple[bytes, ...]
     pattern: re.Pattern[str]
@@ -223,7 +226,9 @@ def _find_spoken_passwords(scan: Scan) -> Iterator[Secret]:
 
 
 def _is_spoken_password(value: str, *, is_marked: bool) -> bool:
-    """Return whether a word of a sentence is a password: both cases of letters and a digit, and no name of an algorithm."""
+    """Return whether a word of a sentence is a password: both cases of letters and a digit, and no name of an
+    algorithm.
+    """
     if not is_marked and not is_chosen_password(value) and not is_word_password(value, allow_blanks=False):
         return False
     has_kinds = all(re.search(kind, value) for kind in ("[a-z]", "[A-Z]", r"[\d!@#%^&*]"))

@@ -152,7 +152,10 @@ def _name_log(env: Mapping[str, str]) -> str:
 
 @contextmanager
 def worker_lock(folder: Path, inherited: int | None = None) -> Iterator[int | None]:
-    """Hold the lock of the single worker; yield None if another process has it. The system releases it after kill -9."""
+    """Hold the lock of the single worker; yield None if another process has it.
+
+    The system releases it after kill -9.
+    """
     make_private_folder(folder)
     handle = open_private_handle(folder / "worker.lock", os.O_RDWR) if inherited is None else inherited
     try:

@@ -1,4 +1,6 @@
-"""Reviews of a diff that is larger than the packet's budget: parts, their joined opinions, crashes and missing answers."""
+"""Reviews of a diff that is larger than the packet's budget: parts, their joined opinions, crashes and missing
+answers.
+"""
 
 from __future__ import annotations
 

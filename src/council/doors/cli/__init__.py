@@ -172,7 +172,9 @@ def _name_replacement(word: str, arguments: list[str]) -> None:
 
 
 def _help_page(word: str, arguments: list[str]) -> str | None:
-    """Return the help page of a command or a task if the arguments ask for it; the modules of a command are not imported."""
+    """Return the help page of a command or a task if the arguments ask for it; the modules of a command are not
+    imported.
+    """
     if not any(flag.startswith(("-h", "--help")) for flag in arguments):
         return None
     if word in MANAGEMENT_COMMANDS:

@@ -184,9 +184,15 @@ def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
         if (value := params[flag["name"]]) is not None and (value is not False or flag.get("negatable"))  # keep 0
     }
     material = {
-        "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
-        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "look": params["look"], "stdin": read_stdin(words, ignore=params["no_stdin"]),
-    }  # fmt: skip
+        "spec": params["spec"],
+        "decisions": tuple(params["decision"]),
+        "base": params["base"],
+        "match": not params["no_match"],
+        "redact": params["redact"],
+        "skip_secrets": params["skip_secrets"],
+        "look": params["look"],
+        "stdin": read_stdin(words, ignore=params["no_stdin"]),
+    }
     if params["attach"]:
         from council.packet.attachments import read_attachments  # only needed for attachments
 

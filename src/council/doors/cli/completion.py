@@ -1,4 +1,6 @@
-"""Shell completion by click: `council completion SHELL` prints its script, which calls `council` for every suggestion."""
+"""Shell completion by click: `council completion SHELL` prints its script, which calls `council` for every
+suggestion.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Help pages: `council --help` (short), `council --help-all` (every flag), and of each command and each task.
 
-The pages come from the tables below and from data/commands.json, which scripts/make_flags.py generates: help imports no command.
+The pages come from the tables below and from data/commands.json, which scripts/make_flags.py generates: help imports no
+command.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
 USUAL_FLAGS = (
     "protocol", "models", "cheap", "max_cost", "dry_run", "yes", "continued", "output", "verbose", "json",
 )  # fmt: skip
-# Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be reused.
+# Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be
+# reused.
 PACKET_FLAGS = (
     *FLAG_GROUPS["Material"][:-1], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "trust", "json", "quiet",
 )  # fmt: skip
@@ -227,7 +229,10 @@ def full_help(rows: Mapping[str, tuple[str, str]]) -> str:
 
 
 def command_help(arguments: Sequence[str]) -> str | None:
-    """Return the page of a management command if its arguments ask for help, else None. The first argument is the command."""
+    """Return the page of a management command if its arguments ask for help, else None.
+
+    The first argument is the command.
+    """
     given = arguments[: arguments.index("--")] if "--" in arguments else arguments
     commands = load_commands()
     if not set(HELP_FLAGS) & set(given[1:]) or given[0] not in commands:

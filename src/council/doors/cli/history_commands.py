@@ -98,10 +98,22 @@ def _list_options() -> list[click.Option]:
     return [
         _limit_option(),
         _here_option("List the runs of this folder only."),
-        click.Option(["--status"], type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False), default=None, help="List the runs with this status only."),
-        click.Option(["--owner"], metavar="NAME", default=None, help="List the runs of this owner only, such as ann@laptop."),
-        click.Option(["--project"], metavar="NAME", default=None, help="List the runs of this project only: the name of a repository or folder."),
-    ]  # fmt: skip
+        click.Option(
+            ["--status"],
+            type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False),
+            default=None,
+            help="List the runs with this status only.",
+        ),
+        click.Option(
+            ["--owner"], metavar="NAME", default=None, help="List the runs of this owner only, such as ann@laptop."
+        ),
+        click.Option(
+            ["--project"],
+            metavar="NAME",
+            default=None,
+            help="List the runs of this project only: the name of a repository or folder.",
+        ),
+    ]
 
 
 def _list_command() -> click.Command:
@@ -342,8 +354,12 @@ def _removal_options() -> list[click.Option]:
 def _remove_command() -> click.Command:
     runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...", shell_complete=complete_run)
     before = click.Option(
-        ["--before"], type=DayParam(), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
-    )  # fmt: skip
+        ["--before"],
+        type=DayParam(),
+        default=None,
+        metavar="DATE",
+        help="Remove every run before this day, such as 2026-01-31.",
+    )
     here = _here_option("With --before: only the runs of this folder.")
     return make_command(
         "rm",
@@ -399,10 +415,22 @@ class AgeParam(click.ParamType):  # type: ignore[type-arg]
 
 def _prune_command() -> click.Command:
     flags = [
-        click.Option(["--older-than"], type=AgeParam(), default=None, metavar="AGE", help="Remove runs older than this, such as 90d or 12w. Default: [store] keep_days."),
-        click.Option(["--keep"], type=click.IntRange(min=0), default=None, metavar="N", help="Keep the newest N runs, however old they are."),
+        click.Option(
+            ["--older-than"],
+            type=AgeParam(),
+            default=None,
+            metavar="AGE",
+            help="Remove runs older than this, such as 90d or 12w. Default: [store] keep_days.",
+        ),
+        click.Option(
+            ["--keep"],
+            type=click.IntRange(min=0),
+            default=None,
+            metavar="N",
+            help="Keep the newest N runs, however old they are.",
+        ),
         _here_option("Prune the runs of this folder only."),
-    ]  # fmt: skip
+    ]
     return make_command(
         "prune",
         prune_runs,

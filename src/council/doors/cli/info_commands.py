@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -27,10 +27,24 @@ from council.errors import UsageError
 from council.money import format_usd
 from council.protocols import protocol_names
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
+from council.protocols.common.rosters import DescribedRoster, RosterSeat
 from council.runs.service import Convener
 from council.settings import load_settings
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
 from council.types import Json
+
+if TYPE_CHECKING:
+    from council.planning.plan_object import CostEstimate, PlanCalls
+    from council.runs.doctor import (
+        DoctorRow,
+        ExtensionRow,
+        MemberRow,
+        ProtocolRow,
+        SearchProviderRow,
+        SeatingPreview,
+        SeatPreview,
+    )
+    from council.runs.track_record import TrackRecordObject
 
 # List
 
@@ -185,17 +199,18 @@ def show_roster(name: str, **params: Any) -> int:
     return make_runner(params).with_convener(job)
 
 
-def _format_seat_names(row: Json) -> str:
+def _format_seat_names(row: DescribedRoster) -> str:
     return ", ".join(seat["name"] for seat in row["seats"])
 
 
-def _format_roster(row: Json) -> list[str]:
-    chair = f"  chair: {row['chair']['model']}" if row["chair"]["model"] else ""
+def _format_roster(row: DescribedRoster) -> list[str]:
+    model = row["chair"]["model"] if row["chair"] else None
+    chair = f"  chair: {model}" if model else ""
     head = f"{row['name']}: {row['about']}" if row["about"] else row["name"]
     return [head, *map(_format_seat, row["seats"]), *([chair] if chair else []), f"from {row['origin']}"]
 
 
-def _format_seat(seat: Json) -> str:
+def _format_seat(seat: RosterSeat) -> str:
     parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
     member = f" [{seat['model']}]" if seat["model"] else ""
     return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"
@@ -207,13 +222,11 @@ def _format_seat(seat: Json) -> str:
 def models_command() -> click.Command:
     def models(price: bool, refresh: bool, retired: bool, **params: Any) -> int:
         async def job(convener: Convener) -> int:
-            from council.runs.doctor import list_members
+            from council.runs.doctor import add_records, list_members
 
             failed = await _refresh_models(convener) if refresh else False
             rows = [row for row in list_members(convener, prices=price) if row["retired"] or not retired]
             if outcomes := await convener.store.list_outcomes():
-                from council.runs.track_record import add_records
-
                 add_records(rows, outcomes)
             if params["json"]:
                 print_json(rows)
@@ -250,7 +263,7 @@ async def _refresh_models(convener: Convener) -> bool:
 PRICE_COLUMNS = {"IN": "input", "CACHED": "cached", "OUT": "output"}  # dollars per million tokens
 
 
-def format_models(rows: Sequence[Json]) -> list[str]:
+def format_models(rows: Sequence[MemberRow]) -> list[str]:
     has_price = any("price" in row for row in rows)
     has_record = any("record" in row for row in rows)
     head = [
@@ -275,11 +288,11 @@ def format_models(rows: Sequence[Json]) -> list[str]:
     return format_table(head, cells, right=range(2, len(head) - 1))
 
 
-def _format_record(record: Json | None) -> str:
+def _format_record(record: TrackRecordObject | None) -> str:
     return f"{record['right']} of {record['labelled']}" if record else ""
 
 
-def _format_status(row: Json) -> str:
+def _format_status(row: MemberRow) -> str:
     """Return whether a model is available and retired, and the line that it is the newest of."""
     status = "available" if row["available"] else f"needs {row['needs']}"
     if retired := row["retired"]:
@@ -341,10 +354,15 @@ def doctor_command() -> click.Command:
     return make_command("doctor", doctor, deep_)
 
 
-DOCTOR_STEPS = ("configured", "installed", "key", "answered")
+DOCTOR_STEPS: tuple[Literal["configured", "installed", "key", "answered"], ...] = (
+    "configured",
+    "installed",
+    "key",
+    "answered",
+)
 
 
-def _format_doctor_rows(rows: list[Json]) -> list[str]:
+def _format_doctor_rows(rows: list[DoctorRow]) -> list[str]:
     """Format a table of the four checks per member, with details and the next step."""
     from council.text_cleanup import single_line
 
@@ -353,17 +371,17 @@ def _format_doctor_rows(rows: list[Json]) -> list[str]:
     return [head, *(f"{_format_steps(row, width)}  {single_line(_format_detail(row), 300)}".rstrip() for row in rows)]
 
 
-def _format_steps(row: Json, width: int) -> str:
+def _format_steps(row: DoctorRow, width: int) -> str:
     marks = ("yes" if row[step] else "-" if row[step] is None else "no" for step in DOCTOR_STEPS)
     columns = " ".join(f"{mark:<{len(step) + 1}}" for mark, step in zip(marks, DOCTOR_STEPS, strict=True))
     return f"{row['member']:<{width}}  {columns} {_format_tokens(row['context']):>7}"
 
 
-def _format_detail(row: Json) -> str:
+def _format_detail(row: DoctorRow) -> str:
     return " · ".join(part for part in (row["detail"], row["next"]) if part)
 
 
-def _format_seating(seats: Json) -> list[str]:
+def _format_seating(seats: SeatingPreview) -> list[str]:
     width = max((len(place["seat"]) for place in seats["seats"]), default=0)
     lines = [f"{place['seat']:<{width}} {_format_used(place)}" for place in seats["seats"]]
     protocol = f" ({seats['protocol']})" if seats["protocol"] else ""
@@ -375,7 +393,7 @@ def _format_seating(seats: Json) -> list[str]:
     ]
 
 
-def _format_used(place: Json) -> str:
+def _format_used(place: SeatPreview) -> str:
     if place["used"] == place["member"]:
         return str(place["member"])
     if place["used"] is None:
@@ -383,17 +401,17 @@ def _format_used(place: Json) -> str:
     return f"{place['used']} (instead of {place['member']}, which failed the check above)"
 
 
-def _format_search(rows: list[Json]) -> list[str]:
+def _format_search(rows: list[SearchProviderRow]) -> list[str]:
     states = ((row, row["error"] or (f"needs {row['needs']}" if row["needs"] else "available")) for row in rows)
     return ["search providers:", *(f"{row['provider']:<9} {state}{_format_package(row)}" for row, state in states)]
 
 
-def _format_extensions(rows: list[Json]) -> list[str]:
+def _format_extensions(rows: list[ExtensionRow]) -> list[str]:
     lines = [f"{row['kind']} {row['name']}  {row['error'] or 'works'}{_format_package(row)}" for row in rows]
     return ["", "extensions:", *lines] if rows else []
 
 
-def _format_package(row: Json) -> str:
+def _format_package(row: SearchProviderRow | ExtensionRow | ProtocolRow) -> str:
     return f"  (package {row['package']})" if row["package"] else ""
 
 
@@ -419,7 +437,7 @@ def print_protocols(name: str | None, **params: Any) -> int:
     return make_runner(params).with_convener(job)
 
 
-def _format_calls(calls: Json) -> str:
+def _format_calls(calls: PlanCalls) -> str:
     low, high = calls["min"], calls["max"]
     return _count(high, "call") if low == high else f"{low} to {_count(high, 'call')}"
 
@@ -428,7 +446,7 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _format_protocol(row: Json, *, details: bool) -> list[str]:
+def _format_protocol(row: ProtocolRow, *, details: bool) -> list[str]:
     """Format a protocol: size and price, purpose, example and options; with details also its seats and phases."""
     size = f"{_count(len(row['seats']), 'seat')}, {_format_calls(row['calls'])}" if row["calls"] else "cannot run now"
     price = f", {_format_expected(row['cost'])}" if row["calls"] else ""
@@ -446,7 +464,7 @@ def _format_protocol(row: Json, *, details: bool) -> list[str]:
     return [*lines, f"  seats: {', '.join(row['seats'])}", f"  phases and calls: {phases}", *about, *note]
 
 
-def _format_expected(cost: Json | None) -> str:
+def _format_expected(cost: CostEstimate | None) -> str:
     """Return the expected price of a question with the members of today."""
     if cost is None:
         return "price unknown"

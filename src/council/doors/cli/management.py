@@ -83,14 +83,36 @@ def no_worker_option() -> click.Option:
 
 def mcp_command() -> click.Command:
     flags: list[click.Parameter] = [
-        click.Option(["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."),
-        click.Option(["--port"], type=click.IntRange(0, 65535), default=0, metavar="N", help="Port for --http; 0 picks a free one."),
-        click.Option(["--folder"], type=click.Path(), default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
-        click.Option(["--max-cost"], type=float, default=None, metavar="DOLLARS", help="Cost limit per run; callers cannot raise it."),
-        click.Option(["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."),
+        click.Option(
+            ["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."
+        ),
+        click.Option(
+            ["--port"],
+            type=click.IntRange(0, 65535),
+            default=0,
+            metavar="N",
+            help="Port for --http; 0 picks a free one.",
+        ),
+        click.Option(
+            ["--folder"],
+            type=click.Path(),
+            default=None,
+            metavar="DIR",
+            help="Folder for clients that declare no roots. Default: the current folder.",
+        ),
+        click.Option(
+            ["--max-cost"],
+            type=float,
+            default=None,
+            metavar="DOLLARS",
+            help="Cost limit per run; callers cannot raise it.",
+        ),
+        click.Option(
+            ["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."
+        ),
         no_worker_option(),
         config_option(),
-    ]  # fmt: skip
+    ]
 
     def mcp(folder: str | None, http: bool, port: int, **params: Any) -> int:
         if find_spec("mcp") is None:

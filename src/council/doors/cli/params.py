@@ -1,4 +1,6 @@
-"""Command-line words and parameters: management words, how argv is split, and the types, checks and completions of flags."""
+"""Command-line words and parameters: management words, how argv is split, and the types, checks and completions of
+flags.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,8 @@ COMMAND_HELP = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and protocol; also by folder, what stops saved, and the rest of today's budget.",
 }
-# Words of earlier versions and what to use instead. Each runs as before; help does not list it. All but the ones that are in
-# too many scripts and configurations of agents say on standard error what to use.
+# Words of earlier versions and what to use instead. Each runs as before; help does not list it. All but the ones that
+# are in too many scripts and configurations of agents say on standard error what to use.
 OLD_WORDS = {
     "presets": "council list presets",
     "rosters": "council list rosters",
@@ -229,7 +231,9 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
 
 
 def fill_optional_values(arguments: list[str]) -> list[str]:
-    """Return the arguments with the value "true" for a flag whose optional value is missing: --mixed is --mixed=true."""
+    """Return the arguments with the value "true" for a flag whose optional value is missing: --mixed is
+    --mixed=true.
+    """
     optional = {flag["flag"] for flag in protocol_flags() if "optional_value" in flag}
     end = arguments.index("--") if "--" in arguments else len(arguments)
     flags = [f"{argument}=true" if argument in optional else argument for argument in arguments[:end]]
@@ -242,10 +246,12 @@ def _valued_flags() -> set[str]:
 
 
 def _command_of_lone_word(words: list[str]) -> list[str] | None:
-    """Return the command for a lone word such as `history`. Raise UsageError with a suggestion if there is no single one.
+    """Return the command for a lone word such as `history`. Raise UsageError with a suggestion if there is no single
+    one.
 
-    Only the word alone, `list KIND`, `help COMMAND` and such a word with a run id are meant: "list three ways to …" is a
-    question."""
+    Only the word alone, `list KIND`, `help COMMAND` and such a word with a run id are meant: "list three ways to …" is
+    a question.
+    """
     first = words[0].lower().rstrip("?!.")
     if first == "help" and len(words) == 2 and words[1] in (*COMMAND_HELP, *VERBS):
         return [words[1], "--help"]

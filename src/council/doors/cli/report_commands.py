@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -58,8 +58,10 @@ def report_command() -> click.Command:
         help="Output format; html is one file with every view of the page.",
     )
     level = click.Option(
-        ["--fail-on"], type=click.Choice(FAIL_ON), help="Exit 10 if the review result is this or worse, 3 if it is inconclusive."
-    )  # fmt: skip
+        ["--fail-on"],
+        type=click.Choice(FAIL_ON),
+        help="Exit 10 if the review result is this or worse, 3 if it is inconclusive.",
+    )
     rule = click.Option(
         ["--rule"],
         type=click.Choice(RULES, case_sensitive=False),
@@ -109,8 +111,12 @@ def _decide_gate(minutes: Minutes, fail_on: str, rule: str) -> Json:
 
 def gate_command() -> click.Command:
     level = click.Option(
-        ["--fail-on"], type=click.Choice(FAIL_ON), default="fail", show_default=True, help="Fail on this result or worse."
-    )  # fmt: skip
+        ["--fail-on"],
+        type=click.Choice(FAIL_ON),
+        default="fail",
+        show_default=True,
+        help="Fail on this result or worse.",
+    )
     rule = click.Option(
         ["--rule"],
         type=click.Choice(RULES, case_sensitive=False),
@@ -176,7 +182,7 @@ def spend_command() -> click.Command:
     return make_command("spend", spend, since, by)
 
 
-def format_spending(spent: Json, by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
+def format_spending(spent: Mapping[str, Any], by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
     if not spent["total"]["calls"]:
         since = f" since {spent['since']}" if spent["since"] else ""
         return [f"no paid calls{since}", *_format_today(spent["today"])]

@@ -95,8 +95,12 @@ def revoke_user(name: str, json: bool, **params: Any) -> int:
 def _describe(row: TokenRow) -> Json:
     cap = None if row.cap is None else nanos_to_usd(row.cap)
     return {
-        "name": row.name, "scope": row.scope, "max_cost_per_day": cap, "created": row.created, "revoked": row.revoked,
-    }  # fmt: skip
+        "name": row.name,
+        "scope": row.scope,
+        "max_cost_per_day": cap,
+        "created": row.created,
+        "revoked": row.revoked,
+    }
 
 
 def _format(row: TokenRow) -> tuple[str, ...]:
