@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import tomllib
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from council import packet
 from council.errors import PacketRefused, UsageError
-from council.packet.accepted_secrets import BASELINE_NAME, Baseline
+from council.packet.accepted_secrets import BASELINE_NAME, MAX_BASELINE_BYTES, MAX_ROWS, Baseline
 
 VALUE = "".join(["Copp", "er!99", "41xy"])
 SETTING = f'password: "{VALUE}"\n'
@@ -91,3 +92,48 @@ def test_a_linked_baseline_is_refused(project: Path, tmp_path: Path) -> None:
     (project / BASELINE_NAME).symlink_to("/etc/hostname")
     with pytest.raises(UsageError, match="remove it"):
         packet.build("app.yaml", project, task="validate")
+
+
+@pytest.mark.behaviour("packet-baseline-hostile")
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        (".".join("a" * 20_000) + " = 1\n", "line 1"),
+        ("[" * 100_000, "line 1"),
+        ("[[accepted]]\nhash = " + "[" * 5_000 + "\n", "line 2"),
+        ('[[accepted]]\nhash = """a"""\n', "line 2"),
+        ("[[accepted]]\nhash = 'a'\n", "line 2"),
+        ('# fine\n\n[[accepted]]\npath = "a" b\n', "line 4"),
+        ("[accepted]\n", "line 1"),
+    ],
+)  # fmt: skip
+def test_a_hostile_baseline_is_one_clear_line_and_costs_no_memory(project: Path, content: str, where: str) -> None:
+    (project / BASELINE_NAME).write_text(content, encoding="utf-8")
+    tracemalloc.start()
+    with pytest.raises(UsageError, match=f"{where} .* each \\[\\[accepted\\]\\] needs a hash and a path") as refused:
+        packet.build("app.yaml", project, task="validate")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.behaviour("packet-baseline-hostile")
+def test_a_baseline_has_limits(project: Path) -> None:
+    file = project / BASELINE_NAME
+    file.write_bytes(b"#" * (MAX_BASELINE_BYTES + 1))
+    with pytest.raises(UsageError, match="over 512 KB"):
+        Baseline(project)
+    file.write_text('[[accepted]]\nhash = "a"\npath = "b"\n' * (MAX_ROWS + 1), encoding="utf-8")
+    with pytest.raises(UsageError, match="over 2,000 accepted secrets"):
+        Baseline(project)
+    file.write_bytes(b'[[accepted]]\nhash = "\xff"\n')
+    with pytest.raises(UsageError, match="is not valid UTF-8"):
+        Baseline(project)
+
+
+@pytest.mark.behaviour("packet-baseline-hostile")
+def test_a_baseline_edited_by_hand_stays_readable(project: Path) -> None:
+    text = '# ours\r\n\r\n [[accepted]] # one\r\n\thash="aa"\r\n path = "a \\"b\\" \\u00e4.py" # here\r\nreason = ""\r\n'
+    (project / BASELINE_NAME).write_bytes(f'{text}[[accepted]]\nhash = "bb"\npath = "b"'.encode())
+    assert Baseline(project).rows == (("aa", 'a "b" ä.py', ""), ("bb", "b", ""))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import stat
 import tomllib
 from collections.abc import Iterable
 from functools import lru_cache
@@ -16,7 +18,12 @@ from council.packet.git import find_prefix, find_top
 from council.settings.private_files import open_named_file
 
 BASELINE_NAME = ".council-secrets.toml"
-MAX_BASELINE_BYTES = 1024 * 1024
+MAX_BASELINE_BYTES = 512 * 1024
+MAX_ROWS = 2_000
+BASELINE_LINE = re.compile(  # a comment, the head of a row, or a key with a basic string
+    r"""[ \t]*(?:\[\[accepted\]\]|(?:hash|path|reason)[ \t]*=[ \t]*"(?:[^"\\]|\\.)*")?[ \t]*(?:#.*)?\r?"""
+)
+ROW_FIX = "each [[accepted]] needs a hash and a path, as `council packet --accept-secret` writes them"
 HEAD = """\
 # Values that look like secrets and are none, or may be sent: `council packet --accept-secret REASON` adds them.
 # A value is accepted in this file only. `hash` is the SHA-256 of the value.
@@ -75,22 +82,40 @@ def _format_row(row: AcceptedSecret) -> str:
 
 
 def _read_rows(file: Path) -> tuple[AcceptedSecret, ...]:
+    raw = _read_baseline(file)
+    return _parse_rows(str(file), raw) if raw else ()
+
+
+def _read_baseline(file: Path) -> bytes:
+    """Return the content of a baseline, which may be a byte over the limit; empty if there is none."""
     try:
-        found = os.lstat(file)
-    except OSError:
-        return ()
-    if not os.path.isfile(file) or os.path.islink(file) or found.st_size > MAX_BASELINE_BYTES:  # noqa: PTH113, PTH114
-        raise UsageError(f'"{file}" is no file of accepted secrets: remove it')
-    return _parse_rows(file, found.st_mtime_ns, found.st_size)
+        if not stat.S_ISREG(os.lstat(file).st_mode):
+            raise UsageError(f'"{file}" is no file of accepted secrets: remove it')
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            return opened.read(MAX_BASELINE_BYTES + 1)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise UsageError(f'"{file}" cannot be read ({error.strerror}): check its permissions') from None
 
 
 @lru_cache(maxsize=8)
-def _parse_rows(file: Path, _changed: int, _size: int) -> tuple[AcceptedSecret, ...]:
-    """Parse a baseline. A file that did not change is parsed once."""
+def _parse_rows(name: str, raw: bytes) -> tuple[AcceptedSecret, ...]:
+    """Parse a baseline. Every line is checked before, because a hostile text can take the parser's time and memory."""
+    if len(raw) > MAX_BASELINE_BYTES:
+        raise UsageError(f'"{name}" is over {MAX_BASELINE_BYTES // 1024} KB: remove rows of files that no longer exist')
     try:
-        rows = tomllib.loads(file.read_text(encoding="utf-8")).get("accepted", [])
-        return tuple(AcceptedSecret(str(row["hash"]), str(row["path"]), str(row.get("reason", ""))) for row in rows)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UsageError(
-            f'"{file}" cannot be read ({type(error).__name__}: {error}): each [[accepted]] needs a hash and a path'
-        ) from None
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f'"{name}" is not valid UTF-8: save it as UTF-8') from None
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if not BASELINE_LINE.fullmatch(line):
+            raise UsageError(f'"{name}" line {number} is no part of an accepted secret: {ROW_FIX}')
+    if sum(line.lstrip().startswith("[[") for line in lines) > MAX_ROWS:
+        raise UsageError(f'"{name}" has over {MAX_ROWS:,} accepted secrets: remove rows of files that no longer exist')
+    try:
+        rows = tomllib.loads(text).get("accepted", [])
+        return tuple(AcceptedSecret(row["hash"], row["path"], row.get("reason", "")) for row in rows)
+    except (ValueError, KeyError) as error:
+        raise UsageError(f'"{name}" cannot be read ({type(error).__name__}: {error}): {ROW_FIX}') from None
