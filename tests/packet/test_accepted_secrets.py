@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import tomllib
 import tracemalloc
@@ -11,7 +13,7 @@ import pytest
 
 from council import packet
 from council.errors import PacketRefused, UsageError
-from council.packet.accepted_secrets import BASELINE_NAME, MAX_BASELINE_BYTES, MAX_ROWS, Baseline
+from council.packet.accepted_secrets import BASELINE_NAME, MAX_BASELINE_BYTES, MAX_ROWS, Baseline, FoundSecret
 
 VALUE = "".join(["Copp", "er!99", "41xy"])
 SETTING = f'password: "{VALUE}"\n'
@@ -137,3 +139,55 @@ def test_a_baseline_edited_by_hand_stays_readable(project: Path) -> None:
     text = '# ours\r\n\r\n [[accepted]] # one\r\n\thash="aa"\r\n path = "a \\"b\\" \\u00e4.py" # here\r\nreason = ""\r\n'
     (project / BASELINE_NAME).write_bytes(f'{text}[[accepted]]\nhash = "bb"\npath = "b"'.encode())
     assert Baseline(project).rows == (("aa", 'a "b" ä.py', ""), ("bb", "b", ""))
+
+
+@pytest.mark.behaviour("packet-baseline-write")
+def test_a_reason_that_is_not_utf8_is_refused_and_the_file_stays(project: Path) -> None:
+    baseline = accept(project, "app.yaml")
+    before = baseline.file.read_bytes()
+    with pytest.raises(UsageError, match=r'"bad \\udcff" is not valid UTF-8, nothing was written: ') as refused:
+        baseline.add([FoundSecret("b.py", "b.py:1", "0" * 64)], "bad \udcff")
+    assert len(str(refused.value).splitlines()) == 1
+    assert baseline.file.read_bytes() == before
+
+
+@pytest.mark.behaviour("packet-baseline-write")
+@pytest.mark.parametrize("reason", ["a \x7f b", 'quotes " and \\', "a\nb\tc\x00\x1b", "\u2028 \x85 ü 鍵 \U0001f511", "r" * 1_000])
+def test_every_reason_can_be_read_again(project: Path, reason: str) -> None:
+    Baseline(project).add([FoundSecret("b.py", "b.py:1", "0" * 64)], reason)
+    assert [row.reason for row in Baseline(project).rows] == [reason]
+    assert b"\x7f" not in (project / BASELINE_NAME).read_bytes()
+
+
+@pytest.mark.behaviour("packet-baseline-write")
+@pytest.mark.parametrize("fault", ["write", "close", "replace"])
+def test_a_full_disk_leaves_the_earlier_file(project: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    baseline = accept(project, "app.yaml")
+    before, names = baseline.file.read_bytes(), sorted(os.listdir(project))
+
+    def fail(*_rest: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = {"write": "open_named_file", "close": "os.fsync", "replace": "os.replace"}[fault]
+    monkeypatch.setattr(f"council.packet.accepted_secrets.{target}", fail)
+    with pytest.raises(UsageError, match=r'\.council-secrets\.toml" cannot be written \(No space left on device\): '):
+        baseline.add([FoundSecret("b.py", "b.py:1", "0" * 64)], "a test")
+    assert baseline.file.read_bytes() == before
+    assert sorted(os.listdir(project)) == names
+
+
+@pytest.mark.behaviour("packet-baseline-write")
+def test_no_file_is_written_that_would_be_too_large_to_read(project: Path) -> None:
+    with pytest.raises(UsageError, match="nothing was written: "):
+        Baseline(project).add([FoundSecret(f"{n}.py", "", "0" * 64) for n in range(MAX_ROWS + 1)], "a test")
+    with pytest.raises(UsageError, match="nothing was written: "):
+        Baseline(project).add([FoundSecret("b.py", "", "0" * 64)], "x" * (MAX_BASELINE_BYTES + 1))
+    assert not (project / BASELINE_NAME).exists()
+
+
+@pytest.mark.behaviour("packet-baseline-write")
+def test_the_permissions_of_the_file_stay(project: Path) -> None:
+    file = accept(project, "app.yaml").file
+    file.chmod(0o600)
+    accept(project, "other.yaml")
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
+import secrets
 import stat
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from council.errors import UsageError
 from council.packet.git import find_prefix, find_top
+from council.settings.config_files import format_toml
 from council.settings.private_files import open_named_file
 
 BASELINE_NAME = ".council-secrets.toml"
@@ -60,15 +62,16 @@ class Baseline:
         """Return whether a value was accepted in the file with this path, which begins at the root."""
         return bool(self._accepted) and (self._prefix + path, hash_value(value)) in self._accepted
 
-    def add(self, secrets: Iterable[FoundSecret], reason: str) -> int:
+    def add(self, found: Iterable[FoundSecret], reason: str) -> int:
         """Write these secrets into the baseline and return how many were added."""
         rows = {(row.path, row.hash): row for row in self.rows}
         before = len(rows)
-        for secret in secrets:
+        for secret in found:
             row = AcceptedSecret(secret.hash, self._prefix + secret.path, reason)
             rows.setdefault((row.path, row.hash), row)
-        with open_named_file(self.file, "w", encoding="utf-8") as file:
-            file.write(HEAD + "".join(map(_format_row, sorted(rows.values(), key=lambda row: (row.path, row.hash)))))
+        text = HEAD + "".join(map(_format_row, sorted(rows.values(), key=lambda row: (row.path, row.hash))))
+        if len(rows) > before:
+            _write_baseline(self.file, _encode_baseline(self.file, text, len(rows), reason))
         return len(rows) - before
 
 
@@ -77,8 +80,40 @@ def hash_value(value: str) -> str:
 
 
 def _format_row(row: AcceptedSecret) -> str:
-    fields = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in row._asdict().items())
+    fields = "".join(f"{name} = {format_toml(value)}\n" for name, value in row._asdict().items())
     return f"\n[[accepted]]\n{fields}"
+
+
+def _encode_baseline(file: Path, text: str, rows: int, reason: str) -> bytes:
+    """Return the text in UTF-8, or raise UsageError if it could not be read again."""
+    try:
+        raw = text.encode("utf-8")
+    except UnicodeEncodeError:
+        name = reason.encode("ascii", "backslashreplace").decode()[:80]
+        raise UsageError(f'"{name}" is not valid UTF-8, nothing was written: give a reason in UTF-8') from None
+    if rows > MAX_ROWS or len(raw) > MAX_BASELINE_BYTES:
+        limits = f"{MAX_ROWS:,} accepted secrets and {MAX_BASELINE_BYTES // 1024} KB"
+        raise UsageError(f'"{file}" may have {limits}, nothing was written: remove rows, or give a shorter reason')
+    return raw
+
+
+def _write_baseline(file: Path, raw: bytes) -> None:
+    """Replace a baseline in one step: if that fails, the earlier one stays."""
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(6)}")
+    try:
+        with open_named_file(draft, "xb") as opened:
+            if file.exists():
+                os.fchmod(opened.fileno(), stat.S_IMODE(file.stat().st_mode))
+            opened.write(raw)
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.replace(draft, file)  # noqa: PTH105
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise UsageError(
+            f'"{file}" cannot be written ({error.strerror}): free some space, or check the permissions of its folder'
+        ) from None
 
 
 def _read_rows(file: Path) -> tuple[AcceptedSecret, ...]:
