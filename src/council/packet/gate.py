@@ -58,6 +58,7 @@ class Gate:
     skipped: dict[tuple[str, str], Skipped] = field(default_factory=dict)
     secret_locations: dict[str, None] = field(default_factory=dict)
     found_secrets: list[FoundSecret] = field(default_factory=list)  # those of files, which a person may accept
+    text_places: dict[str, None] = field(default_factory=dict)  # of secrets in texts that are no file of the project
     _baseline: Baseline | None = None
     paths_with_keys: set[str] = field(default_factory=set)  # paths with a masked key block
     masked: int = 0
@@ -69,13 +70,22 @@ class Gate:
     files_over_limit: int = 0
 
     def add_file(
-        self, path: str, content: bytes | None = None, *, named: bool = False, old_path: str = "", reason: str = ""
+        self,
+        path: str,
+        content: bytes | None = None,
+        *,
+        named: bool = False,
+        old_path: str = "",
+        reason: str = "",
+        is_attached: bool = False,
     ) -> bool:
         """Add a file and return whether it is shown. Pass `content` if it does not come from the work tree."""
         self.file_count += 1
         if self.file_count > MAX_FILES:
             self.files_over_limit += 1
-        elif (text := self.read_file(path, content, named=named, old_path=old_path)) is not None:
+        elif (
+            text := self.read_file(path, content, named=named, old_path=old_path, is_attached=is_attached)
+        ) is not None:
             self.files.append(PacketFile(self._mask_path(path), text, reason=reason))
             return True
         return False
@@ -125,11 +135,12 @@ class Gate:
         old_path: str = "",
         allow_agents: bool = False,
         is_shown: bool = False,
+        is_attached: bool = False,
         max_bytes: int = MAX_FILE_BYTES,
     ) -> str | None:
         """Return the checked text of a file, or None and record why. `allow_agents` also allows files in .agents/.
 
-        `is_shown` means that the diff of the file is in the packet."""
+        `is_shown` means that the diff of the file is in the packet, `is_attached` that it is no file of the project."""
         secret = _find_secret_name(path, old_path)
         if why := _skip_reason(path, allow_agents):
             self.skip(path, why)
@@ -139,7 +150,8 @@ class Gate:
             self._record_secret(path, f"{format_path(secret)}:1 (secret file name)")
         elif (raw := self._read_content(path, content, named, is_shown, max_bytes)) is not None:
             text = self._decode_visible(path, raw)
-            clean = self._mask_secrets(path, self._mask_values(text, _mask_file_values) if secret else text)
+            text = self._mask_values(text, _mask_file_values) if secret else text
+            clean = self._mask_secrets(path, text, is_file=not is_attached)
             return clean if clean is not None and self._reserve_bytes(path, clean) else None
         return None
 
@@ -176,7 +188,7 @@ class Gate:
         if not self._is_name_allowed(path):
             return
         ready, masked = prepare(shown, content), self.masked
-        if ready.text is not None and not self.add_file(path, encode_text(ready.text)):
+        if ready.text is not None and not self.add_file(path, encode_text(ready.text), is_attached=True):
             return
         self.attachment_remarks += ready.remarks
         if ready.attachment and self.masked > masked and ready.text:
@@ -192,7 +204,7 @@ class Gate:
         if not text.strip():
             self.skip(path, "empty")
         else:
-            self.add_file(path, raw)
+            self.add_file(path, raw, is_attached=True)
 
     def check_text(self, name: str, text: str) -> str:
         """Return the checked text of a source that is not a file: standard input, a decision, the target."""
@@ -200,7 +212,7 @@ class Gate:
         if len(visible.encode()) > MAX_FILE_BYTES:
             self.skip(name, f"over {MAX_FILE_BYTES // 1024} KB", hole=True)
             return ""
-        clean = self._mask_secrets(name, self._mask_secret_files(name, visible)) or ""
+        clean = self._mask_secrets(name, self._mask_secret_files(name, visible), is_file=False) or ""
         return clean if self._reserve_bytes(name, clean) else ""
 
     def add_change(self, change: Change, section: str) -> None:
@@ -243,6 +255,7 @@ class Gate:
                 f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with {option('redact', True)}, "
                 f"or leave those files out with {option('skip_secrets', True)}{accept}",
                 tuple(self.found_secrets),
+                tuple(self.text_places),
             )
 
     def _decode_visible(self, name: str, raw: bytes) -> str:
@@ -276,15 +289,15 @@ class Gate:
                 self.skip(path, error.why, hole=not error.is_special)
             return None
 
-    def _mask_secrets(self, path: str, text: str) -> str | None:
-        secrets = self._find_secrets(path, text)
+    def _mask_secrets(self, path: str, text: str, *, is_file: bool) -> str | None:
+        secrets = self._find_secrets(path, text) if is_file else find_secrets(text)
         if secrets and self.redact:
             self.masked += len(secrets)
             self.paths_with_keys |= {path} if any(secret.kind == "private key" for secret in secrets) else set()
             return mask_secrets(text, secrets)
         for secret in secrets:
             place = f"{format_path(path)}:{line_number(text, secret)} ({secret.kind})"
-            self._record_secret(path, place, text[secret.start : secret.end])
+            self._record_secret(path, place, text[secret.start : secret.end], is_file=is_file)
         return None if secrets else text
 
     def _find_secrets(self, path: str, text: str) -> list[Secret]:
@@ -323,9 +336,11 @@ class Gate:
             self.masked += len(secrets)
             self.sections[change.path] = mask_secrets(text, secrets, margin=1)
 
-    def _record_secret(self, path: str, place: str, value: str = "") -> None:
+    def _record_secret(self, path: str, place: str, value: str = "", *, is_file: bool = True) -> None:
         """Record where a secret is. The value is empty if the name of the file is the reason."""
-        if value and not self.skip_secrets:
+        if not is_file:
+            self.text_places[place] = None
+        elif value and not self.skip_secrets:
             self.found_secrets.append(FoundSecret(path, place, hash_value(value)))
         if self.skip_secrets:
             self.sections.pop(path, None)  # the diff would show the same secret

@@ -214,6 +214,13 @@ class Runner:
             try:
                 await make_plan(convener, request)
             except PacketRefused as error:
+                if error.text_places:
+                    place, more = error.text_places[0], len(error.text_places) - 1
+                    others = f" and {more:,} more" if more else ""
+                    raise UsageError(
+                        f'--accept-secret cannot accept "{clean(place)}"{others}, nothing was written: '
+                        "it accepts values in files of the project only, so remove this one"
+                    ) from None
                 if not error.secrets:
                     raise
                 baseline = Baseline(convener.folder)
