@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from council.errors import PacketRefused, UsageError, option
-from council.packet.accepted_secrets import Baseline, FoundSecret, hash_value
+from council.packet.accepted_secrets import Baseline, FoundSecret, Verdict, count_secrets, hash_value
 from council.packet.files import (
     Unreadable,
     decode_text,
@@ -44,6 +45,17 @@ DIFF_NAME = re.compile(r"^(?:---|\+\+\+|rename from|rename to) \"?(?:[ab]/)?([^\
 HUNK_HEADER = re.compile(r"^@@+ -(\d+)(?:,\d+)? (?:-\d+(?:,\d+)? )*\+(\d+)[^@\n]*@@+")
 
 
+class Place(NamedTuple):
+    """A line of a file, or of its earlier version."""
+
+    path: str
+    line: int
+    is_removed: bool = False
+
+    def __str__(self) -> str:
+        return f"{format_path(self.path)}:{self.line}{', a removed line' if self.is_removed else ''}"
+
+
 @dataclass(slots=True)
 class Gate:
     """Collects checked material, skipped files and the locations of secrets."""
@@ -59,7 +71,9 @@ class Gate:
     secret_locations: dict[str, None] = field(default_factory=dict)
     found_secrets: list[FoundSecret] = field(default_factory=list)  # those of files, which a person may accept
     text_places: dict[str, None] = field(default_factory=dict)  # of secrets in texts that are no file of the project
-    _baseline: Baseline | None = None
+    baseline: Baseline | None = None  # without it, nothing is accepted
+    accepted: dict[tuple[str, int], str] = field(default_factory=dict)  # value by path and line
+    untrusted: dict[str, None] = field(default_factory=dict)  # places of values whose acceptance is not trusted
     paths_with_keys: set[str] = field(default_factory=set)  # paths with a masked key block
     masked: int = 0
     stripped: int = 0
@@ -108,10 +122,12 @@ class Gate:
 
     def read_context(self, path: str, content: bytes | None = None) -> tuple[str | None, str]:
         """Return the checked text of a file that is no part of the change, or None and why it must not be sent."""
-        inner = Gate(self.root, self.redact, skip_secrets=not self.redact, _baseline=self._baseline)
+        inner = Gate(self.root, self.redact, skip_secrets=not self.redact, baseline=self.baseline)
         text = inner.read_file(path, content, max_bytes=MAX_SOURCE_BYTES)
         self.masked += inner.masked
         self.stripped += inner.stripped
+        self.accepted |= inner.accepted
+        self.untrusted |= inner.untrusted
         return text, next((skipped.why for skipped in inner.skipped.values()), "")
 
     def add_parts(self, file: PacketFile) -> None:
@@ -161,8 +177,27 @@ class Gate:
         return (
             *self.attachment_remarks,
             *self.encoding_remarks,
+            *filter(None, [self.describe_untrusted()]),
             *(_format_stripped(name, removed) for name, removed in self.invisible_counts.items()),
         )
+
+    def list_accepted(self, texts: Iterable[str]) -> list[str]:
+        """Return one line for each file with accepted secrets that these texts show, without the values."""
+        sent = "\n".join(texts)
+        lines: dict[str, list[int]] = {}
+        values: dict[str, set[str]] = {}
+        for (path, line), value in sorted(self.accepted.items()):
+            if any(part.strip() and part.strip() in sent for part in value.splitlines()):
+                lines.setdefault(path, []).append(line)
+                values.setdefault(path, set()).add(value)
+        return [_format_accepted(path, len(values[path]), found) for path, found in lines.items()]
+
+    def describe_untrusted(self) -> str:
+        """Return a line about values that are accepted without the user's trust, or ""."""
+        if not (self.untrusted and self.baseline):
+            return ""
+        first, more = next(iter(self.untrusted)), len(self.untrusted) - 1
+        return f"{first}{f' and {more:,} more' if more else ''}: {self.baseline.describe_untrusted()}"
 
     def add_stdin(self, text: str) -> None:
         decode_stdin(text)
@@ -251,9 +286,12 @@ class Gate:
                 else ""
             )
             accept = "; accept false alarms with `council packet --accept-secret REASON`" if self.found_secrets else ""
+            if accept and self.baseline and self.baseline.base is not None:
+                accept += f', which counts with {option("base")} once "{redact_text(self.baseline.base)[:80]}" has it'
+            untrusted = f"; {self.describe_untrusted()}" if self.untrusted else ""
             raise PacketRefused(
                 f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with {option('redact', True)}, "
-                f"or leave those files out with {option('skip_secrets', True)}{accept}",
+                f"or leave those files out with {option('skip_secrets', True)}{untrusted or accept}",
                 tuple(self.found_secrets),
                 tuple(self.text_places),
             )
@@ -290,24 +328,36 @@ class Gate:
             return None
 
     def _mask_secrets(self, path: str, text: str, *, is_file: bool) -> str | None:
-        secrets = self._find_secrets(path, text) if is_file else find_secrets(text)
+        def locate(secret: Secret) -> Place:
+            return Place(path, line_number(text, secret))
+
+        secrets = self._find_secrets(path, text, locate) if is_file else find_secrets(text)
         if secrets and self.redact:
             self.masked += len(secrets)
             self.paths_with_keys |= {path} if any(secret.kind == "private key" for secret in secrets) else set()
             return mask_secrets(text, secrets)
         for secret in secrets:
-            place = f"{format_path(path)}:{line_number(text, secret)} ({secret.kind})"
+            place = f"{locate(secret)} ({secret.kind})"
             self._record_secret(path, place, text[secret.start : secret.end], is_file=is_file)
         return None if secrets else text
 
-    def _find_secrets(self, path: str, text: str) -> list[Secret]:
+    def _find_secrets(self, path: str, text: str, locate: Callable[[Secret], Place]) -> list[Secret]:
         """Return the secrets of a file or of its diff without those that were accepted."""
-        secrets = find_secrets(text)
-        if not secrets:
-            return secrets
-        self._baseline = self._baseline or Baseline(self.root)
-        accepts = self._baseline.accepts
-        return [secret for secret in secrets if not accepts(path, text[secret.start : secret.end])]
+        found = find_secrets(text)
+        if not found or self.baseline is None:
+            return found
+        refused = []
+        for secret in found:
+            value = text[secret.start : secret.end]
+            verdict = self.baseline.judge(path, value)
+            if verdict is Verdict.ACCEPTED:
+                place = locate(secret)
+                self.accepted[place.path, place.line] = value
+                continue
+            refused.append(secret)
+            if verdict is Verdict.UNTRUSTED:
+                self.untrusted[str(locate(secret))] = None
+        return refused
 
     def _mask_values(self, text: str, mask: Callable[[str], str]) -> str:
         hidden = mask(text)
@@ -327,10 +377,13 @@ class Gate:
         return "" if name in {path for path, _ in self.skipped} else text
 
     def _add_section(self, change: Change, text: str) -> None:
-        secrets = self._find_secrets(change.path, text)
+        def locate(secret: Secret) -> Place:
+            return _locate_in_diff(change, text, secret)
+
+        secrets = self._find_secrets(change.path, text, locate)
         if secrets and not self.redact:
             for secret in secrets:
-                place = f"{_locate_in_diff(change, text, secret)} ({secret.kind})"
+                place = f"{locate(secret)} ({secret.kind})"
                 self._record_secret(change.path, place, text[secret.start : secret.end])
         elif self._reserve_bytes(change.path, text):
             self.masked += len(secrets)
@@ -410,6 +463,14 @@ def _mask_hunk_line(line: str) -> str:
     return line[:1] + _mask_line(line[1:]) if line[:1] in ("+", "-", " ") else line
 
 
+def _format_accepted(path: str, values: int, lines: list[int]) -> str:
+    more = f" and {len(lines) - MAX_LISTED_SECRETS:,} more" if len(lines) > MAX_LISTED_SECRETS else ""
+    where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:MAX_LISTED_SECRETS]))}{more}"
+    return (
+        f"{count_secrets(values)} in {format_path(redact_text(path))} {'is' if values == 1 else 'are'} sent ({where})"
+    )
+
+
 def _format_stripped(name: str, removed: int) -> str:
     what = "invisible character" if removed == 1 else "invisible characters"
     return f"removed {removed:,} {what} from {format_path(name)}"
@@ -433,17 +494,17 @@ def _check_content(content: bytes, max_bytes: int) -> bytes:
     return content
 
 
-def _locate_in_diff(change: Change, text: str, secret: Secret) -> str:
-    """Return file:line of a secret in a diff; a removed line has its old number."""
+def _locate_in_diff(change: Change, text: str, secret: Secret) -> Place:
+    """Return the place of a secret in a diff; a removed line has its old number."""
     lines = text[: secret.start].split("\n")
     at = next((n for n in range(len(lines) - 1, -1, -1) if HUNK_HEADER.match(lines[n])), None)
     secret_line = text[text.rfind("\n", 0, secret.start) + 1 :]
     if at is None or at == len(lines) - 1:
-        return f"{format_path(change.path)}:1"
+        return Place(change.path, 1)
     hunk = HUNK_HEADER.match(lines[at])
     assert hunk
     removed = secret_line.startswith("-")
     before = sum(not line.startswith("+" if removed else "-") for line in lines[at + 1 : -1])
     if removed:
-        return f"{format_path(change.old_path)}:{int(hunk[1]) + before}, a removed line"
-    return f"{format_path(change.path)}:{int(hunk[2]) + before}"
+        return Place(change.old_path, int(hunk[1]) + before, is_removed=True)
+    return Place(change.path, int(hunk[2]) + before)

@@ -74,7 +74,7 @@ from council.runs.service import Convener
 from council.settings import Settings
 from council.settings.config_files import data_folder
 from council.settings.private_files import open_named_file
-from council.settings.workspace_trust import store_trust
+from council.settings.workspace_trust import TrustSource, store_trust
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
 
@@ -223,7 +223,7 @@ class Runner:
                     ) from None
                 if not error.secrets:
                     raise
-                baseline = Baseline(convener.folder)
+                baseline = Baseline(convener.folder, trust=TrustSource(convener.env))
                 added = baseline.add(error.secrets, reason.strip())
                 places = sorted({secret.place for secret in error.secrets})
                 click.echo("\n".join(clean(place) for place in places))
