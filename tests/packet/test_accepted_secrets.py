@@ -199,8 +199,8 @@ def test_a_full_disk_leaves_the_earlier_file(project: Path, monkeypatch: pytest.
     def fail(*_rest: object, **_more: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    target = {"write": "open_named_file", "close": "os.fsync", "replace": "os.replace"}[fault]
-    monkeypatch.setattr(f"council.packet.accepted_secrets.{target}", fail)
+    target = {"write": "open_named_file", "close": "os.fsync", "replace": "Path.replace"}[fault]
+    monkeypatch.setattr(f"council.settings.private_files.{target}", fail)
     with pytest.raises(UsageError, match=r'\.council-secrets\.toml" cannot be written \(No space left on device\): '):
         baseline.add([FoundSecret("b.py", "b.py:1", "0" * 64)], "a test")
     assert baseline.file.read_bytes() == before

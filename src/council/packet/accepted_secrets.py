@@ -6,11 +6,9 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import stat
 import tomllib
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property, lru_cache
@@ -22,7 +20,7 @@ from council.errors import UsageError
 from council.packet.git import find_prefix, find_repo, find_top
 from council.packet.secret_filter import redact_text
 from council.settings.config_files import format_toml
-from council.settings.private_files import open_named_file
+from council.settings.private_files import replace_named_file
 from council.settings.workspace_trust import TrustSource, is_trusted, load_trusted_parts, store_trust
 
 BASELINE_NAME = ".council-secrets.toml"
@@ -218,19 +216,9 @@ def _encode_baseline(file: Path, text: str, rows: int, reason: str) -> bytes:
 
 
 def _write_baseline(file: Path, raw: bytes) -> None:
-    """Replace a baseline in one step: if that fails, the earlier one stays."""
-    draft = file.with_name(f"{file.name}.{secrets.token_hex(6)}")
     try:
-        with open_named_file(draft, "xb") as opened:
-            if file.exists():
-                os.fchmod(opened.fileno(), stat.S_IMODE(file.stat().st_mode))
-            opened.write(raw)
-            opened.flush()
-            os.fsync(opened.fileno())
-        os.replace(draft, file)  # noqa: PTH105
+        replace_named_file(file, raw)
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         raise UsageError(
             f'"{file}" cannot be written ({error.strerror}): free some space, or check the permissions of its folder'
         ) from None
