@@ -6,8 +6,10 @@ import errno
 import os
 import shutil
 import subprocess
+import time
 import tomllib
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,25 @@ def test_a_hostile_baseline_is_one_clear_line_and_costs_no_memory(project: Path,
     tracemalloc.stop()
     assert peak < 10_000_000
     assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.behaviour("packet-baseline-hostile")
+@pytest.mark.parametrize(
+    "content",
+    ['[[accepted]]\nhash = "' + "\\n" * 240_000 + '"\npath = "b"\n',
+     '[[accepted]]\nhash = "' + "a" * 500_000 + '\n',
+     '[[accepted]]\nhash = "a"\npath = "b"\n' * MAX_ROWS, "\n" * 500_000, "#\n" * 250_000],
+    ids=["escapes", "no end", "rows", "blank lines", "comments"],
+)  # fmt: skip
+def test_a_baseline_within_its_limits_is_parsed_fast(project: Path, content: str) -> None:
+    (project / BASELINE_NAME).write_text(content, encoding="utf-8")
+    tracemalloc.start()
+    started = time.process_time()
+    with suppress(UsageError):
+        _ = Baseline(project).rows
+    seconds, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (seconds < 10, peak < 60_000_000) == (True, True), (seconds, peak)
 
 
 @pytest.mark.behaviour("packet-baseline-hostile")
@@ -336,6 +357,16 @@ def test_an_accepted_secret_of_a_file_that_is_left_out_is_not_named(project: Pat
 
 
 @pytest.mark.behaviour("packet-accepted-named")
+def test_two_accepted_secrets_of_one_line_are_two(project: Path) -> None:
+    text = f"{SETTING.strip()} # {OTHER_SETTING}"
+    (project / "app.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(PacketRefused) as refused:
+        build("app.yaml", project)
+    assert Baseline(project).add(refused.value.secrets, "a test") == 2
+    assert build("app.yaml", project).remarks == ("2 accepted secrets in app.yaml are sent (line 1)",)
+
+
+@pytest.mark.behaviour("packet-accepted-named")
 def test_an_accepted_secret_of_the_specification_is_named(project: Path) -> None:
     accept(project, "app.yaml")
     (project / "plain.py").write_text("x = 1\n", encoding="utf-8")
@@ -361,6 +392,15 @@ def test_a_change_cannot_accept_its_own_secrets(project: Path) -> None:
     sent = build("changes", project, base="HEAD~1", skip_secrets=True)
     assert "1 accepted secret in app.yaml is sent (line 1)" in sent.remarks
     assert build("changes", project, base="HEAD").note
+
+
+@pytest.mark.behaviour("packet-baseline-base")
+def test_the_file_of_the_base_revision_counts_in_folders(project: Path) -> None:
+    accept(project / "sub", "app.yaml")
+    commit_all(project)
+    (project / "sub" / "app.yaml").write_text(SETTING + "port: 1\n", encoding="utf-8")
+    sent = build("changes", project / "sub", base="HEAD")
+    assert (VALUE in sent.diff, sent.remarks[0]) == (True, "1 accepted secret in app.yaml is sent (line 1)")
 
 
 @pytest.mark.behaviour("packet-baseline-base")

@@ -26,8 +26,9 @@ from council.settings.workspace_trust import TrustSource, is_trusted, load_trust
 BASELINE_NAME = ".council-secrets.toml"
 MAX_BASELINE_BYTES = 512 * 1024
 MAX_ROWS = 2_000
+MAX_SHOWN_REASON = 200  # characters
 BASELINE_LINE = re.compile(  # a comment, the head of a row, or a key with a basic string
-    r"""[ \t]*(?:\[\[accepted\]\]|(?:hash|path|reason)[ \t]*=[ \t]*"(?:[^"\\]|\\.)*")?[ \t]*(?:#.*)?\r?"""
+    r"""[ \t]*(?:\[\[accepted\]\]|(?:hash|path|reason)[ \t]*=[ \t]*"(?:[^"\\]|\\.)*+")?[ \t]*(?:#.*)?\r?"""
 )
 ROW_FIX = "each [[accepted]] needs a hash and a path, as `council packet --accept-secret` writes them"
 HEAD = """\
@@ -95,7 +96,7 @@ class AcceptedList:
         lines, known = [], frozenset(trusted)
         for path, group in groupby(sorted(self.rows, key=lambda row: row.path), key=lambda row: row.path):
             rows = list(group)
-            reasons = ", ".join(dict.fromkeys(f'"{row.reason}"' for row in rows if row.reason))
+            reasons = ", ".join(dict.fromkeys(f'"{row.reason[:MAX_SHOWN_REASON]}"' for row in rows if row.reason))
             new = sum(row not in known for row in rows) if known else 0
             added = f",{f' {new:,} of them' if new < len(rows) else ''} not trusted yet" if new else ""
             lines.append(f"{count_secrets(len(rows))} in {path}{added}{f' ({reasons})' if reasons else ''}")

@@ -72,7 +72,7 @@ class Gate:
     found_secrets: list[FoundSecret] = field(default_factory=list)  # those of files, which a person may accept
     text_places: dict[str, None] = field(default_factory=dict)  # of secrets in texts that are no file of the project
     baseline: Baseline | None = None  # without it, nothing is accepted
-    accepted: dict[tuple[str, int], str] = field(default_factory=dict)  # value by path and line
+    accepted: set[tuple[str, int, str]] = field(default_factory=set)  # path, line and value
     untrusted: dict[str, None] = field(default_factory=dict)  # places of values whose acceptance is not trusted
     paths_with_keys: set[str] = field(default_factory=set)  # paths with a masked key block
     masked: int = 0
@@ -184,13 +184,11 @@ class Gate:
     def list_accepted(self, texts: Iterable[str]) -> list[str]:
         """Return one line for each file with accepted secrets that these texts show, without the values."""
         sent = "\n".join(texts)
-        lines: dict[str, list[int]] = {}
-        values: dict[str, set[str]] = {}
-        for (path, line), value in sorted(self.accepted.items()):
+        shown: dict[str, list[tuple[int, str]]] = {}
+        for path, line, value in sorted(self.accepted):
             if any(part.strip() and part.strip() in sent for part in value.splitlines()):
-                lines.setdefault(path, []).append(line)
-                values.setdefault(path, set()).add(value)
-        return [_format_accepted(path, len(values[path]), found) for path, found in lines.items()]
+                shown.setdefault(path, []).append((line, value))
+        return [_format_accepted(path, found) for path, found in shown.items()]
 
     def describe_untrusted(self) -> str:
         """Return a line about values that are accepted without the user's trust, or ""."""
@@ -352,7 +350,7 @@ class Gate:
             verdict = self.baseline.judge(path, value)
             if verdict is Verdict.ACCEPTED:
                 place = locate(secret)
-                self.accepted[place.path, place.line] = value
+                self.accepted.add((place.path, place.line, value))
                 continue
             refused.append(secret)
             if verdict is Verdict.UNTRUSTED:
@@ -463,7 +461,8 @@ def _mask_hunk_line(line: str) -> str:
     return line[:1] + _mask_line(line[1:]) if line[:1] in ("+", "-", " ") else line
 
 
-def _format_accepted(path: str, values: int, lines: list[int]) -> str:
+def _format_accepted(path: str, found: list[tuple[int, str]]) -> str:
+    lines, values = list(dict.fromkeys(line for line, _ in found)), len({value for _, value in found})
     more = f" and {len(lines) - MAX_LISTED_SECRETS:,} more" if len(lines) > MAX_LISTED_SECRETS else ""
     where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:MAX_LISTED_SECRETS]))}{more}"
     return (

@@ -109,7 +109,7 @@ def replace_named_file(path: Path, content: bytes) -> None:
     draft = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
     try:
         with open_named_file(draft, "xb") as file:
-            if path.exists():
+            with suppress(OSError):  # it is new, or the file system has no permissions
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.write(content)
             file.flush()

@@ -224,3 +224,16 @@ def test_rows_that_were_added_later_are_shown_as_new(foreign: Path, capsys: pyte
     ]
     assert shown[3].startswith("accepted secrets not trusted: ")
     assert run(capsys, "packet", "validate", "app.yaml")[0] == 0
+
+
+@pytest.mark.behaviour("packet-baseline-base")
+def test_accepting_with_a_base_says_when_it_counts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@host.org"]
+    subprocess.run([*git, "add", "council.toml"], cwd=project, check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], cwd=project, check=True)
+    words = ("--base", "HEAD", "validate", "changes")
+    code, _, err = run(capsys, "packet", "--accept-secret", "a test", *words)
+    assert (code, 'which counts with --base once "HEAD" has it' in err) == (0, True), err
+    code, _, err = run(capsys, "packet", *words)
+    assert (code, 'which counts with --base once "HEAD" has it' in err) == (2, True), err
+    assert run(capsys, "packet", "validate", "app.yaml")[0] == 0

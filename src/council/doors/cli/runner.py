@@ -227,7 +227,10 @@ class Runner:
                 added = baseline.add(error.secrets, reason.strip())
                 places = sorted({secret.place for secret in error.secrets})
                 click.echo("\n".join(clean(place) for place in places))
-                self.print_status([clean(f"council: accepted {added} in {baseline.file}: commit it with the files")])
+                line = f"council: accepted {added} in {baseline.file}: commit it with the files"
+                if base := request.material.get("base"):
+                    line += f', which counts with --base once "{base}" has it'
+                self.print_status([clean(line)])
                 return 0
             click.echo("no secrets found: nothing to accept")
             return 0
