@@ -7,7 +7,7 @@
 #   COUNCIL_MAX_COST   cost limit in dollars                                  COUNCIL_PRESET   perspectives of the judges
 #   COUNCIL_ROSTER     seats: NAME=MEMBER, separated by blanks                COUNCIL_ARGS     more flags, separated by blanks
 #   COUNCIL_OUT        output folder for report.md, report.json, and report.sarif (GitHub) or report.xml (JUnit, elsewhere)
-#   COUNCIL_TRUST      hashes of settings of the project that are trusted, beside those of the base revision
+#   COUNCIL_TRUST      hashes of settings and accepted secrets that are trusted, beside those of the base revision
 #   COUNCIL_HEAD_REPO, COUNCIL_REPO   source and target repository; COUNCIL_ACTOR the user; COUNCIL_BEFORE the previous commit
 set -euf # -f: split at blanks, but do not expand globs
 
@@ -65,16 +65,16 @@ fi
 
 command -v council >/dev/null 2>&1 || refuse 2 "command council not found: run ci/install.sh first"
 
-# Trust the settings as they are in the base revision, never those of the change
+# Trust the settings and the accepted secrets as they are in the base revision, never those of the change
 
 trusted=$(mktemp -d "$temp/council-base.XXXXXX")
-for name in council.toml pyproject.toml; do
+for name in council.toml pyproject.toml .council-secrets.toml; do
     git show "$base:$name" >"$trusted/$name" 2>/dev/null || rm -f "$trusted/$name"
 done
 mkdir "$trusted/.git" # the project ends here
-hash=$(cd "$trusted" && council trust --show 2>/dev/null | sed -n 's/^\(not \)\{0,1\}trusted: \([0-9a-f]\{64\}\)$/\2/p') || hash=""
+hashes=$(cd "$trusted" && council trust --show 2>/dev/null | sed -n 's/^\(accepted secrets \)\{0,1\}\(not \)\{0,1\}trusted: \([0-9a-f]\{64\}\)$/\3/p' | tr '\n' ' ') || hashes=""
 rm -rf "$trusted"
-COUNCIL_TRUST="${COUNCIL_TRUST:-} $hash"
+COUNCIL_TRUST="${COUNCIL_TRUST:-} $hashes"
 export COUNCIL_TRUST
 
 # Available models

@@ -116,9 +116,10 @@ class TrustRequired(ConfigError):
 class PacketRefused(UsageError):
     """Material that must not leave the machine. The message names file and line, never the secret."""
 
-    def __init__(self, message: str, secrets: tuple[Any, ...] = ()) -> None:
+    def __init__(self, message: str, secrets: tuple[Any, ...] = (), text_places: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.secrets = secrets  # those that `council packet --accept-secret` can accept
+        self.text_places = text_places  # of secrets in texts that are no file of the project: it cannot accept them
 
 
 class CapTooLow(UsageError):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.helpers import Terminal
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion
 from tests.ci.runner import Runner
 from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git
+from tests.packet.test_accepted_secrets import OTHER_SETTING, SETTING
 from tests.trusted_project import trust_project
 
 BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.", quote="return True")
@@ -131,6 +134,34 @@ def test_the_settings_of_the_base_revision_are_trusted_and_those_of_the_change_a
     done = runner.run({"NPM_TOKEN": "no-key"})
     assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
     assert "has settings that need trust" in done.log
+    assert len(judges.provider.log) == sent
+
+
+@pytest.mark.behaviour("packet-baseline-ci")
+def test_secrets_are_accepted_as_in_the_base_revision_and_never_by_the_change(
+    judges: JudgesWorkspace, runner: Runner, council: Terminal
+) -> None:
+    rule(judges, "PASS", "PASS")
+    root = runner.checkout
+    git(root, "switch", "-q", "main")
+    (root / "app.yaml").write_text(SETTING, encoding="utf-8")
+    assert council("packet", "--accept-secret", "a test", "validate", "app.yaml").code == 0
+    commit(root, {"app.yaml": SETTING}, "accept a secret")
+    git(root, "push", "-q", "origin", "main")
+    git(root, "switch", "-q", "feature")
+    git(root, "rebase", "-q", "main")
+    commit(root, {"app.yaml": SETTING + "port: 5432\n"}, "set the port")
+    (Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "trust.json").unlink()
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (0, "PASS"), done.log
+    assert "1 accepted secret in app.yaml is sent (line 1)" in done.summary
+    sent = len(judges.provider.log)
+    (root / "new.yaml").write_text(OTHER_SETTING, encoding="utf-8")
+    assert council("packet", "--accept-secret", "a test", "validate", "new.yaml").code == 0
+    commit(root, {"new.yaml": OTHER_SETTING}, "accept my own secret")
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
+    assert "secrets found at new.yaml:1 (" in done.log and 'once "origin/main" has it' in done.log
     assert len(judges.provider.log) == sent
 
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from council.errors import UsageError
 from council.extensions import MEMBERS, SEARCH
+from council.packet.accepted_secrets import Baseline
 from council.packet.files import (
     Unreadable,
     format_path,
@@ -29,6 +30,7 @@ from council.packet.secret_filter import find_secrets
 from council.settings import Settings, load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
+from council.settings.workspace_trust import TrustSource
 from council.text_cleanup import clean
 from council.types import Json, estimate_tokens
 
@@ -337,7 +339,8 @@ def preview_file(root: Path, path: str) -> FilePreview:
         content = read_text_bytes(root, place.relative_to(root).as_posix(), MAX_FILE_BYTES)
     except Unreadable as error:
         raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({error.why}): choose a text file') from None
-    strict, masking = Gate(root), Gate(root, redact=True)
+    baseline = Baseline(root, trust=TrustSource(os.environ))
+    strict, masking = Gate(root, baseline=baseline), Gate(root, redact=True, baseline=baseline)
     strict.read_file(name, content)
     text = masking.read_file(name, content)
     if text is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from council.errors import UsageError, option
 from council.packet import git
+from council.packet.accepted_secrets import Baseline
 from council.packet.changes import Selection
 from council.packet.context import add_changes, cut_file
 from council.packet.files import format_path, relative_to_root
@@ -16,6 +17,7 @@ from council.packet.gate import Gate
 from council.packet.secret_filter import redact_text
 from council.packet.targets import select
 from council.packet_size import truncate_packet
+from council.settings.workspace_trust import TrustSource
 from council.types import DEFAULT_PACKET_TOKENS, Packet, PacketFile, Skipped, estimate_tokens
 
 MAX_LEFT_OUT_LISTED = 5
@@ -41,13 +43,15 @@ def build(
     earlier: Sequence[tuple[str, str]] = (),
     left_out: Sequence[Skipped] = (),
     attachments: Sequence[tuple[str, str | bytes]] = (),
+    trust: TrustSource | None = None,
 ) -> Packet:
     """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
     `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are
     reported. `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the
     turns not sent. `attachments` has the name of each attached file, and its text or its bytes. `tokens` is the budget
-    of a review: what does not fit is left out and listed. Only a larger diff exceeds it.
+    of a review: what does not fit is left out and listed. Only a larger diff exceeds it. Without `trust`, no secret of
+    the project's file of accepted secrets is accepted.
     """
     if redact and skip_secrets:
         raise UsageError(
@@ -65,7 +69,7 @@ def build(
             match=match,
             has_other_material=bool(spec or earlier or attachments),
         )
-    gate = Gate(root, redact, skip_secrets)
+    gate = Gate(root, redact, skip_secrets, baseline=Baseline(root, trust=trust, base=base))
     for name, turn in earlier:
         if text := gate.check_text(name, turn):
             gate.files.append(PacketFile(name, text))
@@ -114,6 +118,7 @@ def _build_packet(
     environment_text = _read_environment(gate) if is_review else ""
     target = gate.check_text("the words", chosen.target)
     gate.finish()
+    texts = (*(file.content for file in gate.files), *gate.sections.values(), spec_text, environment_text)
     return Packet(
         files=tuple(gate.files),
         diff="".join(gate.sections.values()),
@@ -127,7 +132,7 @@ def _build_packet(
         matched=chosen.matched,
         stripped=gate.stripped,
         note=chosen.note,
-        remarks=(*chosen.remarks, *gate.remarks),
+        remarks=(*chosen.remarks, *gate.list_accepted(texts), *gate.remarks),
         commits=commits,
         attachments=tuple(gate.attachments),
         budget=tokens if is_review else 0,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from council.errors import PacketRefused, UsageError, option
-from council.packet.accepted_secrets import Baseline, FoundSecret, hash_value
+from council.packet.accepted_secrets import Baseline, FoundSecret, Verdict, count_secrets, hash_value
 from council.packet.files import (
     Unreadable,
     decode_text,
@@ -44,6 +45,17 @@ DIFF_NAME = re.compile(r"^(?:---|\+\+\+|rename from|rename to) \"?(?:[ab]/)?([^\
 HUNK_HEADER = re.compile(r"^@@+ -(\d+)(?:,\d+)? (?:-\d+(?:,\d+)? )*\+(\d+)[^@\n]*@@+")
 
 
+class Place(NamedTuple):
+    """A line of a file, or of its earlier version."""
+
+    path: str
+    line: int
+    is_removed: bool = False
+
+    def __str__(self) -> str:
+        return f"{format_path(self.path)}:{self.line}{', a removed line' if self.is_removed else ''}"
+
+
 @dataclass(slots=True)
 class Gate:
     """Collects checked material, skipped files and the locations of secrets."""
@@ -58,7 +70,10 @@ class Gate:
     skipped: dict[tuple[str, str], Skipped] = field(default_factory=dict)
     secret_locations: dict[str, None] = field(default_factory=dict)
     found_secrets: list[FoundSecret] = field(default_factory=list)  # those of files, which a person may accept
-    _baseline: Baseline | None = None
+    text_places: dict[str, None] = field(default_factory=dict)  # of secrets in texts that are no file of the project
+    baseline: Baseline | None = None  # without it, nothing is accepted
+    accepted: set[tuple[str, int, str]] = field(default_factory=set)  # path, line and value
+    untrusted: dict[str, None] = field(default_factory=dict)  # places of values whose acceptance is not trusted
     paths_with_keys: set[str] = field(default_factory=set)  # paths with a masked key block
     masked: int = 0
     stripped: int = 0
@@ -69,13 +84,22 @@ class Gate:
     files_over_limit: int = 0
 
     def add_file(
-        self, path: str, content: bytes | None = None, *, named: bool = False, old_path: str = "", reason: str = ""
+        self,
+        path: str,
+        content: bytes | None = None,
+        *,
+        named: bool = False,
+        old_path: str = "",
+        reason: str = "",
+        is_attached: bool = False,
     ) -> bool:
         """Add a file and return whether it is shown. Pass `content` if it does not come from the work tree."""
         self.file_count += 1
         if self.file_count > MAX_FILES:
             self.files_over_limit += 1
-        elif (text := self.read_file(path, content, named=named, old_path=old_path)) is not None:
+        elif (
+            text := self.read_file(path, content, named=named, old_path=old_path, is_attached=is_attached)
+        ) is not None:
             self.files.append(PacketFile(self._mask_path(path), text, reason=reason))
             return True
         return False
@@ -98,10 +122,12 @@ class Gate:
 
     def read_context(self, path: str, content: bytes | None = None) -> tuple[str | None, str]:
         """Return the checked text of a file that is no part of the change, or None and why it must not be sent."""
-        inner = Gate(self.root, self.redact, skip_secrets=not self.redact, _baseline=self._baseline)
+        inner = Gate(self.root, self.redact, skip_secrets=not self.redact, baseline=self.baseline)
         text = inner.read_file(path, content, max_bytes=MAX_SOURCE_BYTES)
         self.masked += inner.masked
         self.stripped += inner.stripped
+        self.accepted |= inner.accepted
+        self.untrusted |= inner.untrusted
         return text, next((skipped.why for skipped in inner.skipped.values()), "")
 
     def add_parts(self, file: PacketFile) -> None:
@@ -125,11 +151,12 @@ class Gate:
         old_path: str = "",
         allow_agents: bool = False,
         is_shown: bool = False,
+        is_attached: bool = False,
         max_bytes: int = MAX_FILE_BYTES,
     ) -> str | None:
         """Return the checked text of a file, or None and record why. `allow_agents` also allows files in .agents/.
 
-        `is_shown` means that the diff of the file is in the packet."""
+        `is_shown` means that the diff of the file is in the packet, `is_attached` that it is no file of the project."""
         secret = _find_secret_name(path, old_path)
         if why := _skip_reason(path, allow_agents):
             self.skip(path, why)
@@ -139,7 +166,8 @@ class Gate:
             self._record_secret(path, f"{format_path(secret)}:1 (secret file name)")
         elif (raw := self._read_content(path, content, named, is_shown, max_bytes)) is not None:
             text = self._decode_visible(path, raw)
-            clean = self._mask_secrets(path, self._mask_values(text, _mask_file_values) if secret else text)
+            text = self._mask_values(text, _mask_file_values) if secret else text
+            clean = self._mask_secrets(path, text, is_file=not is_attached)
             return clean if clean is not None and self._reserve_bytes(path, clean) else None
         return None
 
@@ -149,8 +177,25 @@ class Gate:
         return (
             *self.attachment_remarks,
             *self.encoding_remarks,
+            *filter(None, [self.describe_untrusted()]),
             *(_format_stripped(name, removed) for name, removed in self.invisible_counts.items()),
         )
+
+    def list_accepted(self, texts: Iterable[str]) -> list[str]:
+        """Return one line for each file with accepted secrets that these texts show, without the values."""
+        sent = "\n".join(texts)
+        shown: dict[str, list[tuple[int, str]]] = {}
+        for path, line, value in sorted(self.accepted):
+            if any(part.strip() and part.strip() in sent for part in value.splitlines()):
+                shown.setdefault(path, []).append((line, value))
+        return [_format_accepted(path, found) for path, found in shown.items()]
+
+    def describe_untrusted(self) -> str:
+        """Return a line about values that are accepted without the user's trust, or ""."""
+        if not (self.untrusted and self.baseline):
+            return ""
+        first, more = next(iter(self.untrusted)), len(self.untrusted) - 1
+        return f"{first}{f' and {more:,} more' if more else ''}: {self.baseline.describe_untrusted()}"
 
     def add_stdin(self, text: str) -> None:
         decode_stdin(text)
@@ -176,7 +221,7 @@ class Gate:
         if not self._is_name_allowed(path):
             return
         ready, masked = prepare(shown, content), self.masked
-        if ready.text is not None and not self.add_file(path, encode_text(ready.text)):
+        if ready.text is not None and not self.add_file(path, encode_text(ready.text), is_attached=True):
             return
         self.attachment_remarks += ready.remarks
         if ready.attachment and self.masked > masked and ready.text:
@@ -192,7 +237,7 @@ class Gate:
         if not text.strip():
             self.skip(path, "empty")
         else:
-            self.add_file(path, raw)
+            self.add_file(path, raw, is_attached=True)
 
     def check_text(self, name: str, text: str) -> str:
         """Return the checked text of a source that is not a file: standard input, a decision, the target."""
@@ -200,7 +245,7 @@ class Gate:
         if len(visible.encode()) > MAX_FILE_BYTES:
             self.skip(name, f"over {MAX_FILE_BYTES // 1024} KB", hole=True)
             return ""
-        clean = self._mask_secrets(name, self._mask_secret_files(name, visible)) or ""
+        clean = self._mask_secrets(name, self._mask_secret_files(name, visible), is_file=False) or ""
         return clean if self._reserve_bytes(name, clean) else ""
 
     def add_change(self, change: Change, section: str) -> None:
@@ -239,10 +284,14 @@ class Gate:
                 else ""
             )
             accept = "; accept false alarms with `council packet --accept-secret REASON`" if self.found_secrets else ""
+            if accept and self.baseline and self.baseline.base is not None:
+                accept += f', which counts with {option("base")} once "{redact_text(self.baseline.base)[:80]}" has it'
+            untrusted = f"; {self.describe_untrusted()}" if self.untrusted else ""
             raise PacketRefused(
                 f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with {option('redact', True)}, "
-                f"or leave those files out with {option('skip_secrets', True)}{accept}",
+                f"or leave those files out with {option('skip_secrets', True)}{untrusted or accept}",
                 tuple(self.found_secrets),
+                tuple(self.text_places),
             )
 
     def _decode_visible(self, name: str, raw: bytes) -> str:
@@ -276,25 +325,37 @@ class Gate:
                 self.skip(path, error.why, hole=not error.is_special)
             return None
 
-    def _mask_secrets(self, path: str, text: str) -> str | None:
-        secrets = self._find_secrets(path, text)
+    def _mask_secrets(self, path: str, text: str, *, is_file: bool) -> str | None:
+        def locate(secret: Secret) -> Place:
+            return Place(path, line_number(text, secret))
+
+        secrets = self._find_secrets(path, text, locate) if is_file else find_secrets(text)
         if secrets and self.redact:
             self.masked += len(secrets)
             self.paths_with_keys |= {path} if any(secret.kind == "private key" for secret in secrets) else set()
             return mask_secrets(text, secrets)
         for secret in secrets:
-            place = f"{format_path(path)}:{line_number(text, secret)} ({secret.kind})"
-            self._record_secret(path, place, text[secret.start : secret.end])
+            place = f"{locate(secret)} ({secret.kind})"
+            self._record_secret(path, place, text[secret.start : secret.end], is_file=is_file)
         return None if secrets else text
 
-    def _find_secrets(self, path: str, text: str) -> list[Secret]:
+    def _find_secrets(self, path: str, text: str, locate: Callable[[Secret], Place]) -> list[Secret]:
         """Return the secrets of a file or of its diff without those that were accepted."""
-        secrets = find_secrets(text)
-        if not secrets:
-            return secrets
-        self._baseline = self._baseline or Baseline(self.root)
-        accepts = self._baseline.accepts
-        return [secret for secret in secrets if not accepts(path, text[secret.start : secret.end])]
+        found = find_secrets(text)
+        if not found or self.baseline is None:
+            return found
+        refused = []
+        for secret in found:
+            value = text[secret.start : secret.end]
+            verdict = self.baseline.judge(path, value)
+            if verdict is Verdict.ACCEPTED:
+                place = locate(secret)
+                self.accepted.add((place.path, place.line, value))
+                continue
+            refused.append(secret)
+            if verdict is Verdict.UNTRUSTED:
+                self.untrusted[str(locate(secret))] = None
+        return refused
 
     def _mask_values(self, text: str, mask: Callable[[str], str]) -> str:
         hidden = mask(text)
@@ -314,18 +375,23 @@ class Gate:
         return "" if name in {path for path, _ in self.skipped} else text
 
     def _add_section(self, change: Change, text: str) -> None:
-        secrets = self._find_secrets(change.path, text)
+        def locate(secret: Secret) -> Place:
+            return _locate_in_diff(change, text, secret)
+
+        secrets = self._find_secrets(change.path, text, locate)
         if secrets and not self.redact:
             for secret in secrets:
-                place = f"{_locate_in_diff(change, text, secret)} ({secret.kind})"
+                place = f"{locate(secret)} ({secret.kind})"
                 self._record_secret(change.path, place, text[secret.start : secret.end])
         elif self._reserve_bytes(change.path, text):
             self.masked += len(secrets)
             self.sections[change.path] = mask_secrets(text, secrets, margin=1)
 
-    def _record_secret(self, path: str, place: str, value: str = "") -> None:
+    def _record_secret(self, path: str, place: str, value: str = "", *, is_file: bool = True) -> None:
         """Record where a secret is. The value is empty if the name of the file is the reason."""
-        if value and not self.skip_secrets:
+        if not is_file:
+            self.text_places[place] = None
+        elif value and not self.skip_secrets:
             self.found_secrets.append(FoundSecret(path, place, hash_value(value)))
         if self.skip_secrets:
             self.sections.pop(path, None)  # the diff would show the same secret
@@ -395,6 +461,15 @@ def _mask_hunk_line(line: str) -> str:
     return line[:1] + _mask_line(line[1:]) if line[:1] in ("+", "-", " ") else line
 
 
+def _format_accepted(path: str, found: list[tuple[int, str]]) -> str:
+    lines, values = list(dict.fromkeys(line for line, _ in found)), len({value for _, value in found})
+    more = f" and {len(lines) - MAX_LISTED_SECRETS:,} more" if len(lines) > MAX_LISTED_SECRETS else ""
+    where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:MAX_LISTED_SECRETS]))}{more}"
+    return (
+        f"{count_secrets(values)} in {format_path(redact_text(path))} {'is' if values == 1 else 'are'} sent ({where})"
+    )
+
+
 def _format_stripped(name: str, removed: int) -> str:
     what = "invisible character" if removed == 1 else "invisible characters"
     return f"removed {removed:,} {what} from {format_path(name)}"
@@ -418,17 +493,17 @@ def _check_content(content: bytes, max_bytes: int) -> bytes:
     return content
 
 
-def _locate_in_diff(change: Change, text: str, secret: Secret) -> str:
-    """Return file:line of a secret in a diff; a removed line has its old number."""
+def _locate_in_diff(change: Change, text: str, secret: Secret) -> Place:
+    """Return the place of a secret in a diff; a removed line has its old number."""
     lines = text[: secret.start].split("\n")
     at = next((n for n in range(len(lines) - 1, -1, -1) if HUNK_HEADER.match(lines[n])), None)
     secret_line = text[text.rfind("\n", 0, secret.start) + 1 :]
     if at is None or at == len(lines) - 1:
-        return f"{format_path(change.path)}:1"
+        return Place(change.path, 1)
     hunk = HUNK_HEADER.match(lines[at])
     assert hunk
     removed = secret_line.startswith("-")
     before = sum(not line.startswith("+" if removed else "-") for line in lines[at + 1 : -1])
     if removed:
-        return f"{format_path(change.old_path)}:{int(hunk[1]) + before}, a removed line"
-    return f"{format_path(change.path)}:{int(hunk[2]) + before}"
+        return Place(change.old_path, int(hunk[1]) + before, is_removed=True)
+    return Place(change.path, int(hunk[2]) + before)

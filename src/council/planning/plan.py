@@ -56,6 +56,7 @@ from council.protocols.options import list_filled_options, parse_options
 from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
+from council.settings.workspace_trust import TrustSource
 from council.types import Dossier, Json, Packet, Question, Roster, Seat, Skipped, estimate_tokens, repair_surrogates
 
 TASK_VERBS = ("validate", "brainstorm", "research")
@@ -337,7 +338,7 @@ async def make_plan(
     check = _plan_check(protocol, settings)
 
     tokens = _limit_packet(settings.packet_tokens, question, roster, window)
-    packet = await _build_packet(question, roster, where.folder, material, tokens)
+    packet = await _build_packet(question, roster, where, material, tokens)
     attachments = list_attachments(packet.attachments, roster, member) if packet.attachments else ()
     require_sight(attachments, roster)
     if on_seated and not (packet.refusal or panel.refusal):
@@ -634,7 +635,9 @@ def _limit_packet(tokens: int, question: Question, roster: Roster, window: Calla
     return min([tokens, *(size // 3 for size in windows)])
 
 
-async def _build_packet(question: Question, roster: Roster, folder: Path, material: Material, tokens: int) -> Packet:
+async def _build_packet(
+    question: Question, roster: Roster, where: PanelContext, material: Material, tokens: int
+) -> Packet:
     """Build the packet, truncated if a member is small; each cut is reported. Files are read in another thread."""
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
@@ -643,7 +646,7 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
         material.selection or material.targets or question.target or question.text
         if material.names_files
         else Selection(),
-        folder,
+        where.folder,
         task=question.task,
         spec=material.spec,
         decisions=material.decisions,
@@ -658,6 +661,7 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
         left_out=material.left_out,
         attachments=material.attachments,
         tokens=tokens,
+        trust=TrustSource(where.env, where.settings.trust_flags),
     )
     is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
     is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
@@ -102,6 +103,23 @@ def make_named_folder(folder: Path) -> None:
 def open_named_file(path: StrPath, mode: str = "w", **text: Any) -> IO[Any]:
     """Open a file that the user named like `open(path, mode)`. It is created by the umask."""
     return open(path, mode, opener=_named_opener, **text)
+
+
+def replace_named_file(path: Path, content: bytes) -> None:
+    """Write a file that the user named in one step: if that fails, the earlier one stays. It keeps its permissions."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
+    try:
+        with open_named_file(draft, "xb") as file:
+            with suppress(OSError):  # it is new, or the file system has no permissions
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise
 
 
 def _named_opener(path: str, flags: int) -> int:

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from council.errors import ConfigError, TrustRequired, wording
 from council.settings.catalogue import LOCAL_MEMBER, split_member
@@ -261,13 +262,34 @@ class TrustRow:
     file: str  # relative to the project, if it is inside
     hash: str
     at: float
+    parts: tuple[str, ...] = ()  # hashes of the rows of a list, each of which is trusted by itself
 
     @property
     def path(self) -> Path:
         return Path(self.folder) / self.file
 
 
-def is_trusted(request: TrustRequest, env: Mapping[str, str], flags: Mapping[str, Any]) -> bool:
+class Trustable(Protocol):
+    """What the user may trust: content of a file in a project."""
+
+    @property
+    def project(self) -> Path: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+
+class TrustSource(NamedTuple):
+    """Where trust comes from: the variables, which also lead to the stored rows, and the flags of a run."""
+
+    env: Mapping[str, str]
+    flags: Mapping[str, Any] = MappingProxyType({})
+
+
+def is_trusted(request: Trustable, env: Mapping[str, str], flags: Mapping[str, Any]) -> bool:
     """Return whether a request is trusted: by --trust, by the run that is resumed, by COUNCIL_TRUST, or stored."""
     if flags.get("trust") or request.digest in (flags.get("trusted") or ()) or request.digest in _listed_hashes(env):
         return True
@@ -290,14 +312,25 @@ def load_trust(env: Mapping[str, str]) -> list[TrustRow]:
     """Return the stored rows. A file that cannot be read trusts nothing."""
     try:
         rows = json.loads(_trust_file(env).read_text(encoding="utf-8"))
-        return [TrustRow(str(row["folder"]), str(row["file"]), str(row["hash"]), float(row["at"])) for row in rows]
-    except (OSError, ValueError, TypeError, KeyError):
+        return [_parse_trust_row(row) for row in rows]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return []
 
 
-def store_trust(request: TrustRequest, env: Mapping[str, str]) -> None:
+def _parse_trust_row(row: Mapping[str, Any]) -> TrustRow:
+    parts = tuple(map(str, row.get("parts", ())))
+    return TrustRow(str(row["folder"]), str(row["file"]), str(row["hash"]), float(row["at"]), parts)
+
+
+def load_trusted_parts(request: Trustable, env: Mapping[str, str]) -> frozenset[str]:
+    """Return the hashes of the rows of a list that are trusted by themselves."""
+    place = (str(resolve(request.project)), request.name)
+    return frozenset(part for row in load_trust(env) if (row.folder, row.file) == place for part in row.parts)
+
+
+def store_trust(request: Trustable, env: Mapping[str, str], parts: Iterable[str] = ()) -> None:
     """Trust a file as it is now. An earlier version of it is no longer trusted."""
-    row = TrustRow(str(resolve(request.project)), request.name, request.digest, time.time())
+    row = TrustRow(str(resolve(request.project)), request.name, request.digest, time.time(), tuple(parts))
     others = [one for one in load_trust(env) if (one.folder, one.file) != (row.folder, row.file)]
     _write_trust([*others, row], env)
 

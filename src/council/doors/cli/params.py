@@ -48,7 +48,7 @@ COMMAND_HELP = {
     "models": "List the models and whether they are available.",
     "doctor": "Check every member: configured, installed, key or login, answered; list search providers and extensions.",
     "keys": "Store API keys in the system keyring.",
-    "trust": "Show the settings of this project that need trust, and trust them; list or revoke trust.",
+    "trust": "Show the settings and accepted secrets of this project that need trust, and trust them; list or revoke trust.",
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
     "serve": "Serve the web page and the HTTP API on this machine; also tools for agents (mcp), detached runs (worker) and tokens.",
     "open": "Open a run in the web page.",

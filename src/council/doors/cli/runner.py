@@ -74,7 +74,7 @@ from council.runs.service import Convener
 from council.settings import Settings
 from council.settings.config_files import data_folder
 from council.settings.private_files import open_named_file
-from council.settings.workspace_trust import store_trust
+from council.settings.workspace_trust import TrustSource, store_trust
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
 
@@ -214,13 +214,23 @@ class Runner:
             try:
                 await make_plan(convener, request)
             except PacketRefused as error:
+                if error.text_places:
+                    place, more = error.text_places[0], len(error.text_places) - 1
+                    others = f" and {more:,} more" if more else ""
+                    raise UsageError(
+                        f'--accept-secret cannot accept "{clean(place)}"{others}, nothing was written: '
+                        "it accepts values in files of the project only, so remove this one"
+                    ) from None
                 if not error.secrets:
                     raise
-                baseline = Baseline(convener.folder)
+                baseline = Baseline(convener.folder, trust=TrustSource(convener.env))
                 added = baseline.add(error.secrets, reason.strip())
                 places = sorted({secret.place for secret in error.secrets})
                 click.echo("\n".join(clean(place) for place in places))
-                self.print_status([clean(f"council: accepted {added} in {baseline.file}: commit it with the files")])
+                line = f"council: accepted {added} in {baseline.file}: commit it with the files"
+                if base := request.material.get("base"):
+                    line += f', which counts with --base once "{base}" has it'
+                self.print_status([clean(line)])
                 return 0
             click.echo("no secrets found: nothing to accept")
             return 0

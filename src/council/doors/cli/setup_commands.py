@@ -9,6 +9,7 @@ import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,17 @@ from council.doors.cli.runner import (
     make_group,
     make_runner,
 )
-from council.doors.cli.terminal_input import TerminalReader, ask_trust, confirm, format_trust_request
+from council.doors.cli.terminal_input import (
+    TerminalReader,
+    confirm,
+    confirm_trust,
+    format_accepted_secrets,
+    format_trust_request,
+)
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
+from council.packet.accepted_secrets import AcceptedList, Baseline
 from council.planning.plan_object import CostEstimate, PlanObject
 from council.render.terminal import format_plan_notes
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
@@ -55,7 +63,7 @@ from council.settings.config_files import (
 )
 from council.settings.member_lookup import resolve_member
 from council.settings.schema import quote_value, validate_table
-from council.settings.workspace_trust import TrustRequest, TrustRow, load_trust, revoke_trust, store_trust
+from council.settings.workspace_trust import TrustRequest, TrustRow, TrustSource, load_trust, revoke_trust, store_trust
 from council.types import Json, Seat
 
 TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
@@ -478,28 +486,60 @@ def trust(file: str | None, show: bool, is_list: bool, revoke: bool, **params: A
         return _list_trust(params["json"])
     if revoke:
         return _revoke_trust(params["json"])
-    request, has_trust = _find_trust_request(file)
-    if request is None:
-        return _say_free(params["json"])
-    if show or params["json"]:
-        if not show:
-            store_trust(request, os.environ)
-        return _show_request(request, has_trust or not show, params["json"])
-    if has_trust:
-        write_lines("\n".join([*format_trust_request(request), f"trusted already: {request.digest}"]))
+    items = _find_trust_items(file)
+    if params["json"]:
+        return _print_trust_json(items, stores=not show)
+    if not items:
+        click.echo("nothing here needs trust")
         return EXIT_COMPLETE
-    if not has_terminal():
-        write_lines("\n".join(format_trust_request(request)))
-    elif not asyncio.run(ask_trust(request)):
-        click.echo("council: not trusted, nothing was changed", err=True)
-        return EXIT_INTERRUPTED
-    store_trust(request, os.environ)
-    click.echo(f"trusted until these settings change: {request.digest}")
-    return EXIT_COMPLETE
+    codes = [_show_trust(item) if show else _ask_and_store(item) for item in items]
+    return max(codes)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustItem:
+    """What needs trust in a project: the settings of a file, or its accepted secrets."""
+
+    content: TrustRequest | AcceptedList
+    lines: list[str]  # what it is, for people
+    json: Json
+    is_trusted: bool
+
+    @property
+    def prefix(self) -> str:
+        """The first words of the line with the hash."""
+        return "accepted secrets " if isinstance(self.content, AcceptedList) else ""
+
+    def store(self) -> None:
+        if isinstance(self.content, AcceptedList):
+            self.content.store(TrustSource(os.environ))
+        else:
+            store_trust(self.content, os.environ)
+
+
+def _find_trust_items(file: str | None) -> list[TrustItem]:
+    """Return what needs trust in this project, or in a roster file. The settings come last, for scripts."""
+    request, has_trust = _find_trust_request(file)
+    items = [_make_secrets_item()] if file is None else []
+    if request:
+        keys = {"keys": dict(request.values), "effects": request.describe()}
+        items.append(TrustItem(request, format_trust_request(request), keys, has_trust))
+    return [item for item in items if item]
+
+
+def _make_secrets_item() -> TrustItem | None:
+    trust = TrustSource(os.environ)
+    listed = Baseline(Path.cwd(), trust=trust).listed
+    if not listed.rows:
+        return None
+    trusted = listed.find_trusted(trust)
+    lines = format_accepted_secrets(listed, trusted)
+    rows = [{"path": row.path, "reason": row.reason} for row in listed.rows]
+    return TrustItem(listed, lines, {"secrets": rows}, trusted == {*listed.rows})
 
 
 def _find_trust_request(file: str | None) -> tuple[TrustRequest | None, bool]:
-    """Return what needs trust, in this project or in a roster file, and whether it is trusted."""
+    """Return which settings need trust, in this project or in a roster file, and whether they are trusted."""
     settings = load_settings(Path.cwd(), os.environ)
     if file is None:
         return settings.trusted or settings.untrusted, settings.trusted is not None
@@ -509,28 +549,38 @@ def _find_trust_request(file: str | None) -> tuple[TrustRequest | None, bool]:
     return find_trust_request(file, PanelContext(settings, os.environ, Path.cwd()))
 
 
-def _say_free(as_json: bool) -> int:
-    if as_json:
-        print_json({"file": None, "hash": None, "trusted": True, "keys": {}, "effects": []})
-    else:
-        click.echo("nothing here needs trust")
+def _show_trust(item: TrustItem) -> int:
+    state = "trusted" if item.is_trusted else "not trusted"
+    write_lines("\n".join([*item.lines, f"{item.prefix}{state}: {item.content.digest}"]))
     return EXIT_COMPLETE
 
 
-def _show_request(request: TrustRequest, is_trusted: bool, as_json: bool) -> int:
-    if as_json:
-        print_json(
-            {
-                "file": str(request.file),
-                "hash": request.digest,
-                "trusted": is_trusted,
-                "keys": dict(request.values),
-                "effects": request.describe(),
-            }
-        )
-    else:
-        state = "trusted" if is_trusted else "not trusted"
-        write_lines("\n".join([*format_trust_request(request), f"{state}: {request.digest}"]))
+def _ask_and_store(item: TrustItem) -> int:
+    """Trust content that is not trusted yet; at a terminal, ask before."""
+    if item.is_trusted:
+        write_lines("\n".join([*item.lines, f"{item.prefix}trusted already: {item.content.digest}"]))
+        return EXIT_COMPLETE
+    what = item.prefix.strip() or "settings"
+    if not has_terminal():
+        write_lines("\n".join(item.lines))
+    elif not asyncio.run(confirm_trust(item.lines, what)):
+        click.echo("council: not trusted, nothing was changed", err=True)
+        return EXIT_INTERRUPTED
+    item.store()
+    click.echo(f"{item.prefix}trusted until these {what} change: {item.content.digest}")
+    return EXIT_COMPLETE
+
+
+def _print_trust_json(items: list[TrustItem], *, stores: bool) -> int:
+    """Print the settings that need trust, and the accepted secrets if there are any. Trust them with `stores`."""
+    printed: Json = {"file": None, "hash": None, "trusted": True, "keys": {}, "effects": []}
+    for item in items:
+        if stores:
+            item.store()
+        state = {"hash": item.content.digest, "trusted": item.is_trusted or stores}
+        facts = {"file": str(item.content.file), **state, **item.json}
+        printed |= {"accepted_secrets": facts} if isinstance(item.content, AcceptedList) else facts
+    print_json(printed)
     return EXIT_COMPLETE
 
 
@@ -553,7 +603,8 @@ def _describe_trust(row: TrustRow) -> str:
 def _revoke_trust(as_json: bool) -> int:
     project = find_project_file(Path.cwd(), os.environ)
     folder = project.parent if project else Path.cwd()
-    removed = revoke_trust(folder, os.environ)
+    folders = dict.fromkeys([folder.resolve(), Baseline(Path.cwd()).file.parent])
+    removed = [row for place in folders for row in revoke_trust(place, os.environ)]
     if not removed:
         raise UsageError(
             f"nothing in {quote_value(folder)} is trusted, nothing was changed: see `council trust --list`"

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NotRequired, TypedDict
@@ -19,6 +19,7 @@ import click
 from council.doors.cli.views import PipeSafeView, write_status
 from council.errors import UsageError
 from council.money import format_usd
+from council.packet.accepted_secrets import AcceptedList, AcceptedSecret
 from council.planning.intent import Inferred
 from council.planning.plan import Plan
 from council.planning.plan_object import CostEstimate
@@ -350,6 +351,17 @@ def format_trust_request(request: TrustRequest) -> list[str]:
     rows = [request.providers[name] for name in request.provider_names]
     leaks = (describe_key_leak(str(request.file), row.get("base_url", ""), row.get("api_key_env", "")) for row in rows)
     lines += [f"  ! {line}" for line in leaks if line]
+    return _escape_lines(lines)
+
+
+def format_accepted_secrets(listed: AcceptedList, trusted: Iterable[AcceptedSecret]) -> list[str]:
+    """Return what a project's file of accepted secrets accepts. Its texts are foreign."""
+    head = f"{listed.file} accepts values that look like secrets, so that they are sent:"
+    return _escape_lines([head, *(f"  - {line}" for line in listed.describe(trusted))])
+
+
+def _escape_lines(lines: Iterable[str]) -> list[str]:
+    """Return foreign lines so that none of them can hide or add a line."""
     return [INVISIBLE_CHARS.sub(_escape, " ".join(clean(line).split("\n"))) for line in lines]
 
 
@@ -359,10 +371,15 @@ def _escape(found: re.Match[str]) -> str:
 
 async def ask_trust(request: TrustRequest) -> bool:
     """Show what would be sent where, and ask whether the file is trusted. It is trusted until these settings change."""
+    return await confirm_trust(format_trust_request(request), "settings")
+
+
+async def confirm_trust(lines: Sequence[str], what: str) -> bool:
+    """Show lines, and ask whether the settings or the accepted secrets that they describe are trusted."""
     with contextlib.closing(TerminalReader()) as reader:
         reader.discard_input()
-        write_status("\n".join(format_trust_request(request)))
-        return await confirm("Trust these settings in this folder? [y/N]: ", reader)
+        write_status("\n".join(lines))
+        return await confirm(f"Trust these {what} in this folder? [y/N]: ", reader)
 
 
 def start_reason(plan: Plan, settings: Settings) -> str:
