@@ -41,12 +41,11 @@ NEW_FIELDS = {
     },
     "0.2.0": {"positions", "sections", "changed"},
 }  # of the report as JSON, computed from the stored events
-LATER_WORDS = {
-    "0.1.0": {"confidence", "opinions"},
+CHANGED_FIELDS = {
+    "0.1.0": {"confidence"},
     "0.2.0": set[str](),
-}  # fields of the report that later versions compute or word in another way
+}  # of the report, which later versions compute differently
 OPEN = {"collaborative": "incomplete"}  # status of the unfinished runs; those that were killed are stopped
-
 
 pytestmark = pytest.mark.behaviour("11-previous-version")
 
@@ -143,8 +142,9 @@ def test_every_run_is_listed_with_its_status(old: OldStore, council: Terminal) -
 @each_version
 def test_the_list_has_the_trust_and_the_cost_of_the_stored_reports(old: OldStore, council: Terminal) -> None:
     rows = {row["run"]: row for row in council("runs", "list", "--json").json}
-    for run in runs_of(old.version, "finished"):
+    for run in runs_of(old.version, "finished", "failed"):
         report = old.report(run)
+        assert old.version == "0.1.0" or report["trust"]  # 0.1.0 stored none
         trust = (report.get("trust") or {}).get("level")
         assert (rows[run]["trust"], rows[run]["cost"]) == (trust, report["cost"]["usd"])
     for run in runs_of(old.version, "unfinished"):
@@ -190,7 +190,7 @@ def test_a_run_is_shown_exported_and_replayed(old: OldStore, council: Terminal, 
 def test_the_report_of_a_run_keeps_every_field_that_was_stored(old: OldStore, council: Terminal, run: str) -> None:
     before, now = old.report(run), council("report", run, "--json").json
     assert now["confidence"] in (before["confidence"], now["trust"]["level"])  # never above the trust level
-    kept = before.keys() - LATER_WORDS[old.version]
+    kept = before.keys() - CHANGED_FIELDS[old.version]
     if old.version == "0.1.0":  # the sentences that explain a gap have other words
         for report in (before, now):
             report["degraded"] = [row | {"reason": ""} for row in report["degraded"]]
@@ -268,19 +268,18 @@ def test_an_unfinished_run_is_resumed_and_nothing_answered_is_asked_again(
 
 @each_run("finished")
 def test_a_fork_takes_the_answers_before_its_phase(old: OldStore, council: Terminal, run: str) -> None:
-    parent = run
-    last = [phase for phase in old.phases(parent) if "/" not in phase][-1]
-    fork = council("fork", parent, "--from", last, "--json", "-v")
+    last = [phase for phase in old.phases(run) if "/" not in phase][-1]
+    fork = council("fork", run, "--from", last, "--json", "-v")
     assert (fork.code, fork.json["status"]) == (0, "complete"), fork.err
-    reused = len(old.phases(parent)) > 1
-    assert fork.err.count(f"parent {old.notice}".replace("run", f"run {parent}", 1)) == reused
+    reused = len(old.phases(run)) > 1
+    assert fork.err.count(f"parent {old.notice}".replace("run", f"run {run}", 1)) == reused
     asked = {key for key, _ in old.attempts(fork.json["run"])}
     assert all(key.startswith(f"{last}/") for key in asked)
     assert asked or old.version != "0.1.0"  # the same words as now are not sent again
-    taken = old.answers(parent).keys() - asked
+    taken = old.answers(run).keys() - asked
     assert fork.json["calls"]["replayed"] == len(taken)
     reasons = [row["reason"] for row in fork.json["degraded"]]
-    assert len(reasons) == len(old.report(parent)["degraded"]), reasons  # notices are renewed, not repeated
+    assert len(reasons) == len(old.report(run)["degraded"]), reasons  # notices are renewed, not repeated
     checked = council("runs", "fsck", fork.json["run"])
     assert checked.code == 0, checked.out
 
