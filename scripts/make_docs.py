@@ -595,7 +595,7 @@ def _replace_between(page: str, marks: tuple[str, str], text: str) -> str:
 PROMISES = ("<!-- promises -->", "<!-- /promises -->")
 RELIABILITY_INTRO = """# Reliability
 
-What Council promises, and how each promise is proved. `benchmarks/reliability.toml` lists the promises and the suites; the tables below are generated from it and from the last recorded runs.
+What Council promises, and which suites and tests prove it. `benchmarks/reliability.toml` lists the promises and the suites; the tables below are generated from it and from the last recorded runs.
 """
 RELIABILITY_END = """## What an endpoint may do to a bill
 
@@ -648,12 +648,13 @@ python benchmarks/reliability.py mutants
 ## Repeat it
 
 ```bash
-python benchmarks/reliability.py           # all suites
-python benchmarks/reliability.py crash     # one suite
-pytest tests/acceptance/test_crash.py      # a part of the default set
+python benchmarks/reliability.py                   # all suites
+python benchmarks/reliability.py crash             # one suite
+python benchmarks/reliability.py --missing crash   # what the last run did not cover, added to it
+pytest tests/acceptance/test_crash.py              # a part of the default set
 ```
 
-A suite prints its figures and records them with the date. The default set of tests (`pytest -n auto`) has a short part of every suite.
+A suite prints its figures and records them with the date and with what it covered: shapes of runs, cases, or versions. What the code has and the last run did not is listed as "not yet"; what older runs covered was taken from the code of their date. Remarks beside a date, such as "in parts, beside other tests", are written by hand; where they say "in parts", so were the figures of the parts added up. The default set of tests (`pytest -n auto`) has a short part of every suite, except Changed code and the earlier revisions of Two versions.
 
 ## What is not promised
 
@@ -673,20 +674,25 @@ def reliability_page() -> str:
         (
             str(number),
             promise["text"],
-            ", ".join(f"[{titles[name]}](#suites)" for name in promise["suites"]),
+            ", ".join(
+                [f"[{titles[name]}](#suites)" for name in promise["suites"]]
+                + [f"`{path}`" for path in promise.get("tests", ())]
+            ),
             ", ".join(f"`{id_}`" for id_ in promise["behaviours"]),
         )
         for number, promise in enumerate(known["promise"], 1)
     ]
     suites = [
-        (suite["title"], suite["text"], *_describe_result(results.get(suite["name"]))) for suite in known["suite"]
+        (suite["title"], suite["text"], *_describe_result(suite, results.get(suite["name"])))
+        for suite in known["suite"]
     ]
     return "\n".join(
         [
             RELIABILITY_INTRO,
             "## Promises\n",
-            _table(("", "promise", "suites", "required behaviour"), promises),
-            "\nThe last column names rows of `tests/behaviours.toml`; each row has at least one test in the default set.\n",
+            _table(("", "promise", "suites, and tests that no suite has", "required behaviour"), promises),
+            "\nThe last column names rows of `tests/behaviours.toml`; each row has at least one test in the default set. "
+            "`tests/runs/test_telemetry_secrets.py` tests that [telemetry](telemetry.md) has no key and no known secret.\n",
             "## Suites\n",
             _table(("suite", "content", "result", "date"), suites),
             "",
@@ -699,8 +705,8 @@ def _reliability() -> Json:
     return tomllib.loads((ROOT / "benchmarks" / "reliability.toml").read_text(encoding="utf-8"))
 
 
-def _describe_result(result: Json | None) -> tuple[str, str]:
-    """Return the figures of the last run of a suite, and its date, duration and machine."""
+def _describe_result(suite: Json, result: Json | None) -> tuple[str, str]:
+    """Return the figures of the last run of a suite with what it did not cover, and its date, duration and machine."""
     if result is None:
         return "not run yet", ""
     lines = [
@@ -708,8 +714,18 @@ def _describe_result(result: Json | None) -> tuple[str, str]:
         for name, figures in result["figures"].items()
     ]
     passed = "passed" if result["passed"] else "**failed**"
-    how = result.get("note") or f"{result['seconds']} s"
-    return "<br>".join([passed, *lines]), f"{result['date']}, {how}; {result['machine']}"
+    covered = result.get("covered", {})
+    if names := suite.get("covers", []):
+        missing = [name for name in names if name not in covered]
+        rest = f"; not yet: {', '.join(f'`{name}`' for name in missing)}" if missing else ""
+        passed += f": {len(names) - len(missing)} of {len(names)} {suite['kind']}{rest}"
+    dates = sorted({result["date"], *covered.values()})
+    how = result.get("note") or ", ".join(
+        [*(["in parts"] if dates[1:] else []), *([f"{result['seconds']} s"] if "seconds" in result else [])]
+    )
+    return "<br>".join(
+        [passed, *lines]
+    ), f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, {how}; {result['machine']}"
 
 
 def readme() -> str:

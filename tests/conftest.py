@@ -58,6 +58,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 SWEEP = "sweep "
+COVERS = "covers"
 
 
 @pytest.fixture
@@ -73,11 +74,34 @@ def sweep_figures(record_property: Callable[[str, object], None]) -> Callable[..
     return record
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests that cover no name in SWEEP_ONLY: benchmarks/reliability.py runs what is not recorded."""
+    wanted = set(os.environ.get("SWEEP_ONLY", "").split())
+    if wanted:
+        kept = [item for item in items if not wanted.isdisjoint(_list_covered(item))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.user_properties += [(COVERS, name) for name in _list_covered(item)]
+
+
+def _list_covered(item: pytest.Item) -> list[str]:
+    """Return what a sweep test tries in full: a test of the default set with the same cases has a part of it."""
+    if item.get_closest_marker("sweep") is None:
+        return []
+    return [name for mark in item.iter_markers(COVERS) for name in mark.args]
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print one line of figures for each sweep: sums, and the maximum of figures that start with `worst_`."""
+    """Print what was covered, and a line of figures for each sweep: sums, and the maximum of `worst_` figures."""
     totals: dict[str, dict[str, float]] = {}
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
-    for name, figures in (pair for report in reports for pair in report.user_properties):
+    properties = [pair for report in reports for pair in report.user_properties]
+    if covered := sorted({value for name, value in properties if name == COVERS}):
+        terminalreporter.write_line(f"covered: {' '.join(covered)}")
+    for name, figures in properties:
         if name.startswith(SWEEP):
             total = totals.setdefault(name, {})
             for key, value in figures.items():

@@ -47,7 +47,7 @@ def isolate(folder: Path, settings: str = SCRIPTED) -> Iterator[None]:
     time.
     """
     before, previous_folder = dict(os.environ), Path.cwd()
-    private = folder / ".council-test"
+    private = folder.resolve() / ".council-test"
     make_private_folder(private)
     with open_private_file(private / "config.toml", encoding="utf-8") as file:
         file.write(settings)

@@ -380,14 +380,21 @@ def test_a_member_that_raises_is_an_absent_seat_with_the_name_of_the_exception(p
 
 @pytest.mark.behaviour("30-member-raises")
 @pytest.mark.parametrize("answer", [
-    None, "text", council.Answer(5), council.Answer("text", usage=None), council.Answer("text", model=b"m"),  # type: ignore[arg-type]
-    council.Answer("text", id=b"m"), council.Answer("text", finish=None),  # type: ignore[arg-type]
+    None, "text", council.Answer(5), council.Answer("text", usage=None),  # type: ignore[arg-type]
 ])  # fmt: skip
 def test_a_member_that_returns_no_answer_is_an_absent_seat(answer: Any) -> None:
     report = convene_careless(Careless("answer", answer))
     (missing,) = (row for row in report.degraded if row.seat == "beta")
     assert (report.status, missing.state) == ("complete", "failed(member)")
     assert missing.reason.startswith("TypeError: ")
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize("fields", [{"model": None}, {"model": b"m"}, {"id": 5}, {"finish": None}], ids=repr)
+def test_an_answer_with_odd_metadata_counts(fields: Any) -> None:
+    """It is paid for, and `model=response.get("model")` is None where the endpoint does not name the model."""
+    report = convene_careless(Careless("answer", council.Answer("I advise spaces.", **fields)))
+    assert (report.status, [row for row in report.degraded if row.seat == "beta"]) == ("complete", [])
 
 
 async def fail() -> None:

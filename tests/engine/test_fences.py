@@ -465,7 +465,17 @@ def find_sentinels(attack: Attack) -> set[str]:
 
 
 QUOTING_CASES = [case for case in CASES[:18] if case.protocol != "solo"]  # solo continues its own conversation
-every_case = pytest.mark.parametrize("case", QUOTING_CASES, ids=lambda case: f"{case.protocol}, {case.title}")
+every_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=f"{case.protocol}, {case.title}",
+            marks=pytest.mark.covers(f"{case.protocol}/{case.title.replace(' ', '-')}"),
+        )
+        for case in QUOTING_CASES
+    ],
+)
 
 
 @pytest.mark.anyio

@@ -103,6 +103,29 @@ def test_open_folders_of_an_older_version_become_private_with_one_notice(tmp_pat
 
 
 @pytest.mark.behaviour("40-private-files-repaired")
+@pytest.mark.parametrize("permissions", [0o1777, 0o755])
+@pytest.mark.parametrize("content", [(), ("worker.log",), ("reports/2026-01-31-sales.md",)], ids=repr)
+def test_a_named_folder_without_a_store_keeps_its_permissions(
+    tmp_path: Path, permissions: int, content: tuple[str, ...]
+) -> None:
+    """It may be /tmp, or a project with reports of its own."""
+    folder = make_open(tmp_path / "named", *content)
+    folder.mkdir(exist_ok=True)
+    folder.chmod(permissions)
+    repair_folder(folder, is_named=True)
+    assert mode(folder) == permissions
+    assert all(mode(folder / name) == 0o644 for name in content if name != "worker.log")
+
+
+@pytest.mark.behaviour("40-private-files-repaired")
+def test_a_folder_for_all_users_is_never_closed(tmp_path: Path) -> None:
+    folder = make_open(tmp_path / "named", "council.db", "worker.log")
+    folder.chmod(0o1777)
+    repair_folder(folder, is_named=True)
+    assert (mode(folder), mode(folder / "council.db"), mode(folder / "worker.log")) == (0o1777, 0o600, 0o600)
+
+
+@pytest.mark.behaviour("40-private-files-repaired")
 def test_a_folder_that_the_user_named_keeps_its_permissions_if_it_has_other_things(tmp_path: Path) -> None:
     report = "reports/2026-11-01-review-login.md"
     folder = make_open(tmp_path / "documents", "letter.txt", "reports.txt", "council.db", report)
@@ -177,6 +200,7 @@ def test_a_file_system_without_permissions_is_one_notice_a_day_and_no_failure(tm
     fault = DiskFault(data, first=1, count=0, error=errno.EPERM, operations=("chmod",))
     line = f'council: "{data}" cannot be made private, because the system refuses it: other users may read it\n'
     env = {"COUNCIL_DATA": str(data), "COUNCIL_CACHE": str(tmp_path / "cache")}
+    wait_for_exit(Process(["runs"], tmp_path / "work", **env))  # creates the store, by which the folder is known
     for expected in (line, ""):
         done = wait_for_exit(start_with_fault(fault, ["runs", "--json"], tmp_path / "work", **env))
         assert (done.code, json.loads(done.out), done.err) == (0, [], expected)

@@ -168,10 +168,12 @@ class HedgedLoop(RetryLoop):
                 self.caller.budget.withdraw(self.key, n)
                 raise
         race.in_flight[name] = attempt
-        if request.fallback_state == ev.HEDGED:
-            hedge = ev.Hedged(self.key, self.seat, request.fallback_for, name, round(race.delay, 3))
-            self.caller.journal.emit(hedge)
         return attempt
+
+    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
+        if not self.race or request.fallback_state != ev.HEDGED:
+            return None
+        return ev.Hedged(self.key, self.seat, request.fallback_for, member, round(self.race.delay, 3))
 
     async def _send(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot

@@ -66,6 +66,7 @@ class Journal(Protocol):
         fallback_for: str = "",
         fallback_state: str = "",
         seconds: float | None = None,
+        hedge: ev.Hedged | None = None,
     ) -> Attempt: ...
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
@@ -492,7 +493,12 @@ class RetryLoop:
             request.fallback_for,
             request.fallback_state,
             round(deadline.seconds_left(), 1),
+            self._find_hedge(member.name, request),
         )
+
+    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
+        """Return the hedge that a request is the first one of."""
+        return None
 
     async def _send_or_charge(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot

@@ -301,19 +301,28 @@ class Ledger:
         fallback_for: str = "",
         fallback_state: str = "",
         seconds: float | None = None,
+        hedge: ev.Hedged | None = None,
     ) -> Attempt:
+        """Store an attempt, and in the same transaction the hedge that it is a part of."""
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
         try:
-            await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
+            rows: list[Row] = [("intent", (key, attempt.n, member, body, self._now())), self._append_event(told)]
+            rows += [self._append_event(hedge)] if hedge and not self._has_hedge(hedge) else []
+            await self.store.write(self.run, rows)
         except asyncio.CancelledError:  # the request was not sent
             past.remove(attempt)
             self.record.spending.pop((key, attempt.n), None)
             self.store.post(self.run, [("withdraw_attempt", (key, attempt.n)), ("release", (key, attempt.n))])
             raise
         return attempt
+
+    def _has_hedge(self, hedge: ev.Hedged) -> bool:
+        """Return whether an earlier process has recorded that these members work on this step."""
+        recorded = (entry.event for entry in self.record.entries if isinstance(entry.event, ev.Hedged))
+        return any((one.key, one.member, one.by) == (hedge.key, hedge.member, hedge.by) for one in recorded)
 
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Any, NoReturn, TypeVar, cast
 
 from council.errors import CouncilError, Fault, describe_error, is_interrupt, running_task
@@ -12,7 +13,7 @@ from council.members.base import Member, OnDelta, Progress
 from council.types import Answer, Ask, Usage
 
 READ_WITH_THE_PLAN = ("vendor", "small", "free", "backoff")
-TEXT_FIELDS = ("text", "finish", "model", "id")  # of an Answer
+METADATA = {"finish": "stop", "model": "", "id": ""}  # text fields of an Answer, with their defaults
 READ_IF_PRESENT = ("price", "accepts", "cache_rules", "api_key_env")
 logger = logging.getLogger("council.members")
 T = TypeVar("T")
@@ -94,13 +95,14 @@ async def _send_and_check(member: Member, body: bytes, on_delta: OnDelta) -> Ans
     answer = await member.send(body, on_delta)
     if not isinstance(answer, Answer):
         raise make_member_fault(TypeError(f"send returned {type(answer).__name__}, not Answer"))
-    for name in TEXT_FIELDS:
-        value = getattr(answer, name)
-        if not isinstance(value, str):
-            raise make_member_fault(TypeError(f"{name} of the Answer is of type {type(value).__name__}, not str"))
+    if not isinstance(answer.text, str):
+        raise make_member_fault(TypeError(f"text of the Answer is of type {type(answer.text).__name__}, not str"))
     if not isinstance(answer.usage, Usage):
         raise make_member_fault(TypeError(f"usage of the Answer is of type {type(answer.usage).__name__}, not Usage"))
-    return answer
+    # The answer is paid for: metadata of another type, such as a model that the endpoint does not name, is left out.
+    return replace(
+        answer, **{name: default for name, default in METADATA.items() if not isinstance(getattr(answer, name), str)}
+    )
 
 
 def check_delta(piece: object) -> None:

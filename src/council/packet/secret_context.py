@@ -77,7 +77,7 @@ USER_TOKEN = re.compile(
 )  # a token instead of a user
 # Which of the options above takes a password
 LOGIN_PROGRAM = re.compile(
-    rf"{WORD_START}(?:(?P<user>curl|wget|smbclient)|(?P<attached>(?:mysql|mariadb)[\w-]*|(?P<apart>sshpass|mongo(?:sh|dump|restore)?|redis-cli|sqlcmd|ldap(?:search|add|modify)|security [a-z-]{{4,20}})))\s"
+    rf"{WORD_START}(?:(?P<user>curl|wget|smbclient)|(?P<attached>(?:mysql|mariadb)[\w-]{{0,40}}+|(?P<apart>sshpass|mongo(?:sh|dump|restore)?|redis-cli|sqlcmd|ldap(?:search|add|modify)|security [a-z-]{{4,20}})))\s"
     r"|(?P<login>(?:(?<=cker|dman|opeo|stry|oras|dctl|ldah)|(?<=\baz)) login)\s"
 )
 LOGIN_PROGRAMS = (

@@ -75,7 +75,7 @@ TEMPLATE = re.compile(
 
 DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+[!?]?")  # an unquoted identifier in a program
 IDENTIFIER = re.compile(r"[A-Za-z_]+\d{0,2}")
-NAME_PATH = re.compile(r"[A-Za-z_$]+\d{0,2}(?:(?:[._:/>-]|->|::)+[A-Za-z_]*\d{0,2})+[!?]?")
+NAME_PATH = re.compile(r"[A-Za-z_$]+\d{0,2}(?>[._:/>-]+[A-Za-z_]*\d{0,2})+[!?]?")
 NAME_WITH_NUMBER = re.compile(r"[A-Za-z]+(?:[._-][A-Za-z]+)*[._-]?\d{1,4}")
 CONSTANT = re.compile(r"[A-Z]+\d{0,5}(?:_[A-Z]{2,})+\d{0,2}")
 FILE_NAME = re.compile(
@@ -209,7 +209,9 @@ def plain_text(value: str) -> str:
 def is_literal_password(value: str, minimum: int = 6) -> bool:
     """Return whether a literal is a password by its characters alone."""
     value = plain_text(value)
-    if len(value) < minimum or value.lower() in COMMON_PASSWORDS or SELF_DESCRIBING_PASSWORD.fullmatch(value):
+    if len(value.strip()) < minimum:
+        return False
+    if value.lower() in COMMON_PASSWORDS or SELF_DESCRIBING_PASSWORD.fullmatch(value):
         return False
     if is_published(value) or VALIDATION_RULES.fullmatch(value) or DATE.fullmatch(value) or PUBLIC_VALUE.search(value):
         return False

@@ -374,8 +374,13 @@ def _list_billable_members(minutes: Minutes, seat: SeatMinutes) -> set[str]:
         if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in UNBILLED_FAULTS
     }
     in_flight = {sent.member for sent in minutes.open_attempts.values() if sent.seat == seat.name}
+    interrupted = {
+        attempt.event.member
+        for attempt in minutes.attempts
+        if attempt.is_interrupted and attempt.event.seat == seat.name
+    }
     in_doubt = {seat.model} if seat.state in IN_DOUBT_STATES and seat.model else set()
-    return served | faulted | in_flight | in_doubt
+    return served | faulted | in_flight | interrupted | in_doubt
 
 
 def _member_vendor(minutes: Minutes, member: str) -> str:

@@ -45,7 +45,8 @@ CREATED_NAMES = (
 )
 # In a folder that the user named and that has other content too: names that only Council uses, and reports.
 UNMISTAKABLE_NAMES = ("council.db", "council.db-*", "council.db.damaged*", "worker.log", "worker.log.1", "worker.lock")
-REPORT_FOLDER, REPORT_NAME = "reports", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-*.*"
+DATABASE = "council.db"
+REPORT_FOLDER, REPORT_NAME = "reports", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-*.md"
 OTHER_NAMES = ("config.toml", "presets", "rosters", "cache", "lost+found", ".DS_Store")
 
 
@@ -182,12 +183,17 @@ def repair_folder(folder: Path, *, is_named: bool) -> Repair:
 
 def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
     names = os.listdir(handle)
-    is_ours = not is_named or len(list(_matching(names, (*CREATED_NAMES, *OTHER_NAMES)))) == len(names)
+    mode = os.fstat(handle).st_mode
+    has_database = DATABASE in names
+    is_ours = not is_named or (
+        has_database
+        and not mode & stat.S_ISVTX  # a folder for all users, such as /tmp
+        and len(list(_matching(names, (*CREATED_NAMES, *OTHER_NAMES)))) == len(names)
+    )
     for name in _matching(names, CREATED_NAMES if is_ours else UNMISTAKABLE_NAMES):
         _repair_entry(name, handle, repair)
-    if not is_ours and REPORT_FOLDER in names and _has_only_reports(handle):
+    if not is_ours and has_database and REPORT_FOLDER in names and _has_only_reports(handle):
         _repair_entry(REPORT_FOLDER, handle, repair)
-    mode = os.fstat(handle).st_mode
     if is_ours and mode & OTHER_USERS:
         with suppress(OSError):
             os.fchmod(handle, stat.S_IMODE(mode) & ~OTHER_USERS)
@@ -195,7 +201,7 @@ def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
 
 
 def _has_only_reports(parent: int) -> bool:
-    """Return whether a folder `reports` has files with the names of reports and nothing else."""
+    """Return whether a folder `reports` has at least one file, and only files with the names of reports."""
     try:
         handle = os.open(REPORT_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     except OSError:
@@ -204,7 +210,7 @@ def _has_only_reports(parent: int) -> bool:
         names = os.listdir(handle)  # noqa: PTH208
     finally:
         os.close(handle)
-    return len(list(_matching(names, [REPORT_NAME]))) == len(names)
+    return bool(names) and len(list(_matching(names, [REPORT_NAME]))) == len(names)
 
 
 def _repair_entry(name: str, parent: int, repair: Repair) -> None:
