@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 RULES = 5  # number of the rules and prompts: raise it when a verdict, a report or a prompt changes within one version

@@ -9,32 +9,12 @@ import pytest
 
 from council import events as ev
 from council.engine.minutes import Minutes
-from council.engine.patches import PatchFold, list_records
+from council.engine.patches import PatchFold
 from council.events import Entry
 from council.types import Json
+from tests.engine.page_state import build, merge
 from tests.engine.seat_events import list_steps, merge_randomly, number, parse_entries
 from tests.render.runs import NAMES, RunBuilder, adversarial, collaborative, one_absent
-
-
-def merge(target: Json, patch: Json) -> Json:
-    """Apply a JSON merge patch (RFC 7396)."""
-    for name, value in patch.items():
-        if value is None:
-            target.pop(name, None)
-        else:
-            target[name] = merge(target.get(name, {}), value) if isinstance(value, dict) else value
-    return target
-
-
-def build(minutes: Minutes) -> Json:
-    """Return the records of the minutes as one object."""
-    state: Json = {}
-    for place, record in list_records(minutes):
-        inner = state
-        for name in place:
-            inner = inner.setdefault(name, {})
-        inner |= record
-    return state
 
 
 def interrupted() -> RunBuilder:
