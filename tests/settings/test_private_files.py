@@ -199,7 +199,7 @@ def test_a_file_system_without_permissions_is_one_notice_a_day_and_no_failure(tm
     data = make_open(tmp_path / "data", "locks/a.lock")
     fault = DiskFault(data, first=1, count=0, error=errno.EPERM, operations=("chmod",))
     line = f'council: "{data}" cannot be made private, because the system refuses it: other users may read it\n'
-    env = {"COUNCIL_DATA": str(data), "COUNCIL_CACHE": str(tmp_path / "cache")}
+    env: dict[str, Any] = {"COUNCIL_DATA": str(data), "COUNCIL_CACHE": str(tmp_path / "cache")}
     wait_for_exit(Process(["runs"], tmp_path / "work", **env))  # creates the store, by which the folder is known
     for expected in (line, ""):
         done = wait_for_exit(start_with_fault(fault, ["runs", "--json"], tmp_path / "work", **env))

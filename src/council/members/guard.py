@@ -100,9 +100,10 @@ async def _send_and_check(member: Member, body: bytes, on_delta: OnDelta) -> Ans
     if not isinstance(answer.usage, Usage):
         raise make_member_fault(TypeError(f"usage of the Answer is of type {type(answer.usage).__name__}, not Usage"))
     # The answer is paid for: metadata of another type, such as a model that the endpoint does not name, is left out.
-    return replace(
-        answer, **{name: default for name, default in METADATA.items() if not isinstance(getattr(answer, name), str)}
-    )
+    odd: dict[str, Any] = {
+        name: value for name, value in METADATA.items() if not isinstance(getattr(answer, name), str)
+    }
+    return replace(answer, **odd) if odd else answer
 
 
 def check_delta(piece: object) -> None:
