@@ -33,6 +33,8 @@ CHOICES = ("a fox", "a dog", "the owl", "a bee")
         ("choice", "B", "Answer: A or B", False),
         ("choice", "B", "A dog and a bee could both be meant.", False),
         ("choice", "D", "The correct option is D.", True),
+        ("choice", "D", "I would choose (D) here.", True),
+        ("choice", "A", "It was, I think, A long day.", False),
         ("exact", "Berlin", "## Verdict\n\nAnswer: **Berlin**.\n\n## Next Steps\n\n1. Go.", True),
         ("exact", "Berlin", "berlin", True),
         ("exact", "Berlin", "Berlin or Bonn.\nBoth were capitals.", False),

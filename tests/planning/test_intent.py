@@ -523,6 +523,7 @@ def test_an_adversarial_trigger_that_is_asked_for_gives_adversarial(words: str, 
         ("We need a house (should we buy or rent?)", 'the choice "should we buy or rent"'),
         ("Split src/billing or keep it?", 'the choice "Split src/billing or keep it"'),
         ("İstanbul or İzmir?", 'the choice "İstanbul or İzmir"'),
+        ("SHOULD WE MOVE TO İZMİR OR STAY?", 'the choice "SHOULD WE MOVE TO İZMİR OR STAY"'),
         ("买房还是租房？", 'the choice "买房还是租房"'),
         (
             f"Should we move to {'x' * 80} or stay?",
