@@ -402,6 +402,18 @@ async def test_an_incomplete_json_body_is_a_cut(provider: FakeProvider, at: int)
     assert (await fault(provider.base_url)).kind == "cut"
 
 
+@pytest.mark.parametrize("body", [b"%b", b"\n  \n%b", b"\xef\xbb\xbf\r\n%b", b"%b\r\n \t"])
+async def test_blanks_around_a_json_body_are_no_part_of_it(body: bytes) -> None:
+    reply = {"choices": [{"message": {"content": "Tabs."}, "finish_reason": "stop"}]}
+    async with endpoint([http(body % json.dumps(reply).encode(), "application/json")]) as url:
+        assert (await asked(url))[0].text == "Tabs."
+
+
+async def test_a_json_body_with_more_behind_it_is_unreadable() -> None:
+    async with endpoint([http(b'{"choices": []}{"choices": []}', "application/json")]) as url:
+        assert "unreadable event" in (await fault(url)).detail
+
+
 async def test_an_error_after_200_is_a_cut_and_keeps_the_partial_text(provider: FakeProvider) -> None:
     provider.script("m1", Reply(error_after="the engine died"))
     caught = await fault(provider.base_url)
