@@ -52,6 +52,11 @@ def test_a_flag_names_its_problem_in_a_few_words(text: str, severity: str, probl
     assert [(flag.severity, flag.text) for flag in find_flags(text)] == [(severity, problem)]
 
 
+def test_a_flag_at_the_end_of_a_long_sentence_is_found() -> None:
+    (flag,) = find_flags("We compared many ways to store it, " * 20 + "and one critical issue remains: no backup")
+    assert flag.severity == "CRITICAL"
+
+
 def test_all_items_below_a_label_are_flags_until_the_next_label() -> None:
     text = "## Critical issues\n\n1. The rate is old.\n2. ~~No owner.~~\n3. None left.\n\n## Minor\n\n- Long."
     assert [flag.text for flag in find_flags(text)] == ["The rate is old"]
