@@ -46,6 +46,8 @@ def test_a_flag_is_a_mark_that_is_not_denied_explained_settled_or_supposed(row: 
         ("| # | Problem | Level |\n|---|---|---|\n| 1 | No backup | Critical |", "CRITICAL", "No backup"),
         ("**Issue:** the rate is old\n**Severity:** Critical\n**Status:** Open", "CRITICAL", "the rate is old"),
         ("CRITICAL: 1, IMPORTANT: 2, MINOR: 0", "CRITICAL", ""),
+        ("The rate is old.\n\n**Critical**", "CRITICAL", "The rate is old"),
+        ("## Critical issues", "CRITICAL", ""),
     ],
 )
 def test_a_flag_names_its_problem_in_a_few_words(text: str, severity: str, problem: str) -> None:

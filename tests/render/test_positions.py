@@ -8,10 +8,11 @@ import pytest
 
 from council.events import Attempted, Billed
 from council.render.markdown import render_document
-from council.render.positions import build_position_history, build_positions, format_positions
+from council.render.positions import build_position_history, build_position_table, build_positions, format_positions
 from council.render.report import read_report
 from council.render.report_object import Report
 from council.render.terminal import format_summary
+from council.wording import load_wording
 from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion
 from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_absent, plan, seat, triage
 
@@ -41,6 +42,18 @@ def answered(protocol: str = "general", names: tuple[str, ...] = NAMES) -> RunBu
     for name in names:
         builder.answer(name, f"{name} answers.")
     return builder.end_phase()
+
+
+def test_the_table_of_a_report_has_a_row_for_each_topic_and_a_column_for_each_seat() -> None:
+    agreed = [claim("alpha", "Is it safe?", agrees=["beta"]), claim("beta", "is it safe", agrees=["alpha"])]
+    disputed = [dispute("How long?", side("alpha", "2 weeks", "beta"), side("beta", "6 weeks", "alpha"))]
+    minutes = answered().close(claims=agreed, disagreements=disputed).minutes
+    assert build_position_table(minutes, load_wording("en")) == [
+        ["Topic", "alpha", "beta", "gamma", "Status"],
+        ["How long?", "agrees", "opposes", "", "disputed"],
+        ["Is it safe?", "agrees", "agrees", "", "2 of 3"],
+    ]
+    assert build_position_table(answered().close().minutes, load_wording("en")) == []
 
 
 @pytest.mark.behaviour("17-disputed-names-opponent", "17-one-topic-one-row")
