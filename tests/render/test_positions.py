@@ -86,6 +86,22 @@ def test_a_topic_is_one_row_and_disputed_only_with_an_opponent(
     assert [(row["status"], cells(row), row["disputed_by"]) for row in rows] == expected
 
 
+@pytest.mark.parametrize(
+    ("one", "shown"),
+    [
+        (side("alpha", "yes"), "yes: alpha says yes."),
+        (side("alpha", "yes", round2="NUANCE"), "yes, then NUANCE: alpha says yes."),
+        ({"seat": "alpha", "verdict": "PASS", "stance": "yes", "why": "It is tested."}, "PASS: It is tested."),
+        ({"seat": "alpha", "position": "now"}, "now"),
+        ({"seat": "alpha", "round2": "CONCEDE", "claim": "Too late."}, "CONCEDE: Too late."),
+        ({"seat": "alpha", "claim": "Too late."}, "Too late."),
+    ],
+)
+def test_a_side_of_a_dispute_has_its_word_what_became_of_it_and_its_claim(one: Json, shown: str) -> None:
+    (row,) = build_positions(answered().close(disagreements=[dispute("When?", one, side("beta", "no"))]).minutes)
+    assert row["seats"][0]["why"] == shown
+
+
 @pytest.mark.behaviour("17-disputed-names-opponent")
 def test_a_disputed_finding_names_its_opponents_and_a_holder_that_objects_only_qualifies() -> None:
     judges = [f"judge-{n}" for n in (1, 2, 3)]
