@@ -535,6 +535,12 @@ def test_the_reason_quotes_a_choice_as_a_phrase(words: str, why: str) -> None:
     assert read(words).why == why
 
 
+def test_lettered_options_far_from_their_question_are_material() -> None:
+    options, question = "Our notes say: (a) buy the house (b) rent it. ", "What should we take?"
+    assert read(f"{options}{question}").protocol == "adversarial"
+    assert read(f"{options}{'The house is old. ' * 40}{question}").protocol == "collaborative"
+
+
 @pytest.mark.behaviour("000-trigger-both-lists")
 def test_words_of_both_lists_give_adversarial() -> None:
     assert read("collect creative ideas and debate them").protocol == "adversarial"
