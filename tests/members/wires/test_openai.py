@@ -24,7 +24,7 @@ from council.members.wires.error_responses import ErrorResponse, classify_error
 from council.members.wires.openai import ChatCompletionParser, OpenAIMember
 from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Usage
-from tests.fake_clock import skip
+from tests.fake_clock import settle, skip
 from tests.fake_provider import FakeProvider, Reply
 from tests.fake_replies import stream
 from tests.fakes.raw import OPEN_ENDED, endpoint
@@ -475,6 +475,22 @@ async def test_content_resets_the_idle_timeout() -> None:
         answer = await member.send(member.prepare(ASK), lambda piece: skip(20))
         await member.close()
     assert answer.text.endswith("All of it.")
+
+
+async def test_an_answer_that_has_begun_may_pause_for_90_seconds() -> None:
+    async with endpoint([OPEN_ENDED, said("All "), 1000.0]) as url:
+        member, pieces = sitting(url), list[str]()
+        task = asyncio.ensure_future(member.send(member.prepare(ASK), pieces.append))
+        while not pieces:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        skip(89.5)
+        await settle()
+        assert not task.done()
+        skip(1.0)
+        with pytest.raises(Fault) as caught:
+            await task
+        await member.close()
+    assert (caught.value.kind, caught.value.said) == ("stall", "All ")
 
 
 @pytest.mark.behaviour("40-silence-is-not-a-failure")
