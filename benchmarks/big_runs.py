@@ -1,7 +1,7 @@
 """Runs with 10 and 100 MB of answers: CPU and memory to show, resume and export them.
 
-A protocol with many phases asks four seats, whose answers are as long as the default limit allows; no prompt quotes them. Every command is
-a separate process, as a user starts it; starting and loading Council is part of the figures.
+A protocol with many phases asks four seats, whose answers are as long as the default limit allows; no prompt quotes
+them. Every command is a separate process, as a user starts it; starting and loading Council is part of the figures.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Function calls per collaborative council and per streamed event, counted by cProfile, which sees Python and built-in functions.
+"""Function calls per collaborative council and per streamed event, counted by cProfile, which sees Python and built-in
+functions.
 
-The endpoint is a separate process. The councils run one after another in this thread after a warm-up; the threads of the
-store do not count. A council without a stream gets each answer as one JSON body, a streamed one as 300 events, each in a
-packet or eight together; the difference is the cost of the events. With `--top N` a second run attributes each call to the
-nearest function of `council` on the stack, so that calls of libraries and built-in functions appear where they are caused
-(`--streamed 1` for a streamed council).
+The endpoint is a separate process. The councils run one after another in this thread after a warm-up; the threads of
+the store do not count. A council without a stream gets each answer as one JSON body, a streamed one as 300 events, each
+in a packet or eight together; the difference is the cost of the events. With `--top N` a second run attributes each
+call to the nearest function of `council` on the stack, so that calls of libraries and built-in functions appear where
+they are caused (`--streamed 1` for a streamed council).
 
-Counts of a council are the same on every machine. Those of single packets are not: packets that arrive while the stream is
-not read are read together.
+Counts of a council are the same on every machine. Those of single packets are not: packets that arrive while the stream
+is not read are read together.
 """
 
 from __future__ import annotations

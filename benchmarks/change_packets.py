@@ -3,8 +3,9 @@
     python benchmarks/change_packets.py REPOSITORY A..B            one row for each part of the packet of a range
     python benchmarks/change_packets.py REPOSITORY --changes 6     the newest commits that change 5 to 400 lines of code
 
-Each packet is built in a separate process. Its CPU time has that of git, and not that of imports. Every changed line of a text
-file must be in the packet, and none may have more tokens than the budget: the last column counts the missing lines.
+Each packet is built in a separate process. Its CPU time has that of git, and not that of imports. Every changed line of
+a text file must be in the packet, and none may have more tokens than the budget: the last column counts the missing
+lines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The README's council on the embedded model, compared with llama.cpp and the same requests, with the same settings.
 
-A run has two sides, each with a new server: the whole council by `convene()` without the time to load the model, and the
-requests of that council sent straight to llama.cpp in the same three waves. The raw requests end after as many tokens as the
-council's answers had, so that both sides read and write the same amount.
+A run has two sides, each with a new server: the whole council by `convene()` without the time to load the model, and
+the requests of that council sent straight to llama.cpp in the same three waves. The raw requests end after as many
+tokens as the council's answers had, so that both sides read and write the same amount.
 
 `evaluated` are the prompt tokens that the model had to process, `reused` those it still had from an earlier prompt.
 """

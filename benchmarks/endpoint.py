@@ -2,10 +2,10 @@
 
 The model name sets the behaviour, with fields joined by "-": `sim-300ms` waits before the first byte, `sim-0ms-500w`
 answers in 500 words (one event each). Typed replies are generated from the schema; with `-agree` every boolean is true.
-With `-whole` the answer is one JSON body, and with `-1pp` each event is a separate packet. With `-varied` consecutive answers
-differ. A request without `"stream": true` also gets one JSON body.
-Hand-written HTTP/1.1 takes about a tenth of the CPU time of a framework. GET /log returns the start, the end and the size of
-each request, POST /reset clears the log.
+With `-whole` the answer is one JSON body, and with `-1pp` each event is a separate packet. With `-varied` consecutive
+answers differ. A request without `"stream": true` also gets one JSON body. Hand-written HTTP/1.1 takes about a tenth of
+the CPU time of a framework. GET /log returns the start, the end and the size of each request, POST /reset clears the
+log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Stored runs: what listing, showing, resuming and searching cost with one stored run and with many.
 
-The store of many runs is made from one council of scripted members: its rows are copied with new ids, and with questions and
-answers from a list of words. Every command is a separate process, as a user starts it, and the two stores take turns. CPU is
-that of the process, memory its peak. The ratio is that of CPU, which depends less than time on what else the machine does.
+The store of many runs is made from one council of scripted members: its rows are copied with new ids, and with
+questions and answers from a list of words. Every command is a separate process, as a user starts it, and the two stores
+take turns. CPU is that of the process, memory its peak. The ratio is that of CPU, which depends less than time on what
+else the machine does.
 """
 
 from __future__ import annotations

@@ -76,7 +76,10 @@ def resident_mb() -> float:
 
 
 def peak_mb() -> float:
-    """Return the most memory that this process had. Linux reports the peak of the parent in `ru_maxrss` if it is higher."""
+    """Return the most memory that this process had.
+
+    Linux reports the peak of the parent in `ru_maxrss` if it is higher.
+    """
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return _read_memory("VmHWM") or most / (1e6 if sys.platform == "darwin" else 1e3)
 

@@ -2,9 +2,9 @@
 
 The plugin records which blocks of the package each test executes, or runs chosen tests in a chosen order.
 
-A block is a function body, a branch or the body of a loop. In the measured copy each block starts with a statement that sets its
-byte in a file that all processes of a test share. So commands, workers and servers that a test starts are measured too, also those
-that are killed.
+A block is a function body, a branch or the body of a loop. In the measured copy each block starts with a statement that
+sets its byte in a file that all processes of a test share. So commands, workers and servers that a test starts are
+measured too, also those that are killed.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@
     python benchmarks/mutants.py --list              # show them without running tests
     python benchmarks/mutants.py --only KEY          # one of them, by its key in the results
 
-Mutants are chosen at random, in each package in proportion to its lines of code. The last commit is tested, in a copy outside the
-repository. The first use records which tests execute which blocks: the default set of tests runs once, and again those of changed
-test files. The tests of a mutant run from the nearest and fastest on, until one fails. A survivor that no test can notice is marked
-as equivalent in mutants.toml, with the reason. It needs Linux, git, `unshare`, and the environment of `pip install -e '.[dev]'`: the
-tests run in their own process and mount namespaces, because a changed line can kill or delete what is not its own.
+Mutants are chosen at random, in each package in proportion to its lines of code. The last commit is tested, in a copy
+outside the repository. The first use records which tests execute which blocks: the default set of tests runs once, and
+again those of changed test files. The tests of a mutant run from the nearest and fastest on, until one fails. A
+survivor that no test can notice is marked as equivalent in mutants.toml, with the reason. It needs Linux, git,
+`unshare`, and the environment of `pip install -e '.[dev]'`: the tests run in their own process and mount namespaces,
+because a changed line can kill or delete what is not its own.
 """
 
 from __future__ import annotations
@@ -133,7 +134,9 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def choose_mutants(count: int, seed: int) -> list[Mutant]:
-    """Choose mutants of the last commit: for each package in proportion to its code lines, at least two, at most one in a line."""
+    """Choose mutants of the last commit: for each package in proportion to its code lines, at least two, at most one
+    in a line.
+    """
     files = _read_sources()
     lines: Counter[str] = Counter()
     for path, text in files.items():
@@ -273,7 +276,10 @@ class Copy:
     def run_pytest(
         self, arguments: Sequence[str], output: Path, env: Mapping[str, str], watch: Callable[[], str] = str
     ) -> int:
-        """Run pytest and return its exit code. Kill it when `watch`, which is called twice in a second, returns a reason."""
+        """Run pytest and return its exit code.
+
+        Kill it when `watch`, which is called twice in a second, returns a reason.
+        """
         request = {"arguments": [*PYTEST, *arguments], "folder": str(self.tree), "output": str(output)}
         self._write_line(json.dumps({**request, "env": {**self.env, **env}}))
         assert self.server.stdout
@@ -498,7 +504,10 @@ def _run_mutants(
 
 
 def _run_mutant(mutant: Mutant, copy: Copy, coverage: Coverage, batches: list[list[str]], left: int) -> Json:
-    """Run tests until one fails twice, once among the others and once alone, and passes without the change. `left` are not run."""
+    """Run tests until one fails twice, once among the others and once alone, and passes without the change.
+
+    `left` are not run.
+    """
     start = time.monotonic()
     before = copy.change(mutant)
     run = 0
@@ -560,8 +569,8 @@ def _describe(mutant: Mutant, before: bytes) -> Json:
 def _make_batches(mutant: Mutant, coverage: Coverage, limit: float) -> tuple[list[list[str]], int]:
     """Return the tests to run, the likeliest to notice first, and the number of tests of its block beyond the limit.
 
-    What is executed at the import has the tests of its module; they follow also for other blocks, because a result may be kept from one
-    test to the next.
+    What is executed at the import has the tests of its module; they follow also for other blocks, because a result may
+    be kept from one test to the next.
     """
     direct = (coverage.tests if mutant.block else coverage.module_tests).get(mutant.block or mutant.path, set())
     others = coverage.module_tests.get(mutant.path, set()) - direct

@@ -1,13 +1,13 @@
 """Input cost of each protocol with a packet of 6,000 tokens, at list prices, with the prompt caches of the vendors.
 
-Real runs against an endpoint that caches by the documented rules of each vendor (`tests/fakes/prompt_cache.py`). All seats use
-one vendor, or the seats use three vendors as by default. Run it from the repository:
+Real runs against an endpoint that caches by the documented rules of each vendor (`tests/fakes/prompt_cache.py`). All
+seats use one vendor, or the seats use three vendors as by default. Run it from the repository:
 
     PYTHONPATH=. python benchmarks/prompt_cache.py
 
-`plain` is the input at list price without a cache, `billed` what the vendors charge, `possible` the share of the input tokens
-that an earlier request of the same model began with, in the order in which the vendor reads a request, and `cached` the share
-that was read from the cache.
+`plain` is the input at list price without a cache, `billed` what the vendors charge, `possible` the share of the input
+tokens that an earlier request of the same model began with, in the order in which the vendor reads a request, and
+`cached` the share that was read from the cache.
 """
 
 from __future__ import annotations

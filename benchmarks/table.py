@@ -3,11 +3,12 @@
     benchmarks/run                                # everything, about 35 minutes; installs the other libraries once
     benchmarks/run --quick --no-peers             # once, and only the floors and Council
     benchmarks/run --rows cpu,calls               # some rows
-    benchmarks/run --record                       # also writes results.json, from which docs/performance.md is generated
+    benchmarks/run --record                       # also writes results.json, the source of docs/performance.md
 
-Repeats are outermost and the contestants have a new random order in each, so that a slow minute affects all of them. Figures
-are medians. Where there are two cores, the endpoint runs on one and the contestant on the other. Other libraries store nothing;
-Council stores every run and event on disk with `synchronous = FULL` and writes its report files.
+Repeats are outermost and the contestants have a new random order in each, so that a slow minute affects all of them.
+Figures are medians. Where there are two cores, the endpoint runs on one and the contestant on the other. Other
+libraries store nothing; Council stores every run and event on disk with `synchronous = FULL` and writes its report
+files.
 """
 
 from __future__ import annotations
@@ -140,7 +141,9 @@ class Session:
 
 
 def split_cores() -> tuple[int | None, int | None]:
-    """Return the core of the contestant and that of the endpoint, or nothing where a process cannot be bound to a core."""
+    """Return the core of the contestant and that of the endpoint, or nothing where a process cannot be bound to a
+    core.
+    """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return (cores[0], cores[-1]) if len(cores) > 1 else (None, None)
 
@@ -185,7 +188,10 @@ def measure_alone(session: Session) -> None:
 
 
 def measure_calls(session: Session) -> None:
-    """Count once: counts do not change from run to run. Those of Council are from calls.py, those of others from the worker."""
+    """Count once: counts do not change from run to run.
+
+    Those of Council are from calls.py, those of others from the worker.
+    """
 
     def work(session: Session, running: Endpoint, core: int | None, contestant: Contestant) -> None:
         whole = session.work(running, core, contestant, "calls", model=COUNT_MODEL, councils=2, warm_up=3)["calls"]

@@ -1,7 +1,8 @@
 """Run time of the real command compared with its critical path, against an endpoint with 300 ms per call.
 
-The ratio is the time from the first request to the end of the last answer, from the endpoint's log, divided by the waves of
-the protocol. The time from command start to the first request includes planning, rehearsal and opening the store.
+The ratio is the time from the first request to the end of the last answer, from the endpoint's log, divided by the
+waves of the protocol. The time from command start to the first request includes planning, rehearsal and opening the
+store.
 """
 
 from __future__ import annotations

@@ -133,7 +133,11 @@ else
     council report --format junit >"$out/report.xml"
 fi
 gated=0
-gate=$(council gate --fail-on "${COUNCIL_FAIL_ON:-fail}" --rule "$rule") || gated=$?
+if council report --help | grep -q -e --fail-on; then
+    gate=$(council report --fail-on "${COUNCIL_FAIL_ON:-fail}" --rule "$rule" 2>&1 >/dev/null) || gated=$?
+else # an older version of council, which the input `version` may choose
+    gate=$(council gate --fail-on "${COUNCIL_FAIL_ON:-fail}" --rule "$rule") || gated=$?
+fi
 if [ "$code" = 0 ]; then code=$gated; fi # the gate is stricter than the run: it needs answers from two judges
 
 output verdict "$verdict"

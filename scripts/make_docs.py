@@ -35,9 +35,9 @@ from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHAN
 from council.doors import library
 from council.doors.cli.ask import ask_command
 from council.doors.cli.ci_log import CI_VARIABLES
-from council.doors.cli.help import group_commands, group_flags
+from council.doors.cli.help import TASKS, group_commands, group_flags
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, protocol_flags
+from council.doors.cli.params import ALIASES, CURRENT_COMMANDS, OLD_WORDS, OLD_WORDS_WITHOUT_NOTICE, protocol_flags
 from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
@@ -104,9 +104,10 @@ def cli_page() -> str:
         "```text\ncouncil [FLAGS] [ask|validate|brainstorm|research] WORDS…\n```",
         *_convening_sections(),
         "## Commands",
-        "`council --help` lists the usual flags and all commands, `council --help-all` every flag. Every command has `-h` and `--help`. The default RUN is the newest run of this folder; "
+        "`council --help` lists the usual flags and commands, `council --help-all` every flag and command. Every command and task has `-h` and `--help`. The default RUN is the newest run of this folder; "
         "`resume` uses the newest unfinished run, and `runs fsck` checks all runs.",
         *_grouped_command_sections(),
+        *_old_word_sections(),
         "## Exit codes",
         _table(("code", "meaning"), [(str(code), text) for code, text in sorted(EXITS.items())]),
     ]
@@ -119,22 +120,47 @@ def _commands() -> Mapping[str, click.Command]:
 
 def _grouped_command_sections() -> list[str]:
     commands, sections = _commands(), []
-    for group, words in group_commands(COMMAND_HELP):
+    for group, words in group_commands(CURRENT_COMMANDS):
         sections += [f"### {group}"]
         sections += [part for word in words for part in _command_sections(commands[word], f"council {word}", 4)]
     return sections
 
 
+def _old_word_sections() -> list[str]:
+    rows = [(f"`council {word}`", f"`{now}`") for word, now in OLD_WORDS.items()]
+    silent = ", ".join(f"`{word}`" for word in OLD_WORDS_WITHOUT_NOTICE)
+    return [
+        "## Words of earlier versions",
+        f"These words work as before. Each prints on standard error what to use instead, unless -q is given. {silent} print nothing and stay: "
+        "too many scripts and configurations of agents contain them.",
+        _table(("word", "now"), rows),
+    ]
+
+
+def _task_sections(options: Mapping[str, click.Option]) -> list[str]:
+    rows = [
+        (f"`{name}`", task.about, ", ".join(f"`{options[flag].opts[-1]}`" for flag in task.flags))
+        for name, task in TASKS.items()
+    ]
+    return [
+        "### Tasks",
+        "The first word may name a task. `council validate --help` explains that task with these flags; all other flags work too.",
+        _table(("task", "what it does", "flags that matter"), rows),
+    ]
+
+
 def _convening_sections() -> list[str]:
-    options = {option.name: option for option in ask_command().params if isinstance(option, click.Option)}
+    shown = [option for option in ask_command().params if isinstance(option, click.Option) and not option.hidden]
+    options = {option.name: option for option in shown}
     owned = {flag["name"] for flag in protocol_flags()}
-    sections = []
+    sections = _task_sections(options)
     for group, names in group_flags(name for name in options if name and name not in owned):
         sections += [f"### {group}", _flag_table([options[name] for name in names])]
     for protocol in dict.fromkeys(flag["owners"][0] for flag in protocol_flags()):
         own = [options[flag["name"]] for flag in protocol_flags() if flag["owners"][0] == protocol]
         sections += [f"### Flags of {protocol}", _flags_note(protocol), _flag_table(own)]
-    return sections
+    aliases = "; ".join(f"`{alias.split()[0]}` {alias.split()[1]}: {meaning}" for alias, meaning in ALIASES.items())
+    return [*sections, f"Other names of flags, which `council --help` does not list: {aliases}."]
 
 
 def _flags_note(protocol: str) -> str:
@@ -154,7 +180,9 @@ def _command_sections(command: click.Command, path: str, level: int) -> list[str
 
 
 def _flag_sections(options: Sequence[click.Option]) -> list[str]:
-    """Return the table of a command's flags, and the names of those that mean the same as for a question, if they are many."""
+    """Return the table of a command's flags, and the names of those that mean the same as for a question, if they
+    are many.
+    """
     questions = {option.name: (option.opts, option.help) for option in _params_of(ask_command(), click.Option)}
     shared = [option for option in options if questions.get(option.name) == (option.opts, option.help)]
     if len(shared) < MIN_SHARED_FLAGS:
@@ -180,7 +208,8 @@ def _value(option: click.Option) -> str:
     if option.is_flag:
         return ""
     if isinstance(option.type, click.Choice):
-        return " or ".join(f"`{choice}`" for choice in option.type.choices)
+        choices = option.metavar.strip("[]").split("|") if option.metavar else option.type.choices
+        return " or ".join(f"`{choice}`" for choice in choices)
     return option.metavar or option.type.name.upper().removesuffix(" RANGE")
 
 
@@ -197,7 +226,7 @@ def events_page() -> str:
     sections = [
         "# Events",
         GENERATED,
-        "A run is a sequence of these events. `council --jsonl` and `council replay --jsonl` print them as JSON lines; "
+        "A run is a sequence of these events. `council --jsonl` and `council runs replay --jsonl` print them as JSON lines; "
         "`council.stream` yields them; the terminal view, the report and the diagrams are computed from them.",
         f"Each line starts with `seq` (its number in the run), `at` (seconds since the epoch) and `type`:\n\n```json\n{_example()}\n```",
         f"The types {_passing()} are not stored: they have `seq` 0, and a replay regenerates the pieces of an answer.",
@@ -566,7 +595,7 @@ def _replace_between(page: str, marks: tuple[str, str], text: str) -> str:
 PROMISES = ("<!-- promises -->", "<!-- /promises -->")
 RELIABILITY_INTRO = """# Reliability
 
-What Council promises, and how each promise is proved. `benchmarks/reliability.toml` lists the promises and the suites; the tables below are generated from it and from the last recorded runs.
+What Council promises, and which suites and tests prove it. `benchmarks/reliability.toml` lists the promises and the suites; the tables below are generated from it and from the last recorded runs.
 """
 RELIABILITY_END = """## What an endpoint may do to a bill
 
@@ -619,12 +648,13 @@ python benchmarks/reliability.py mutants
 ## Repeat it
 
 ```bash
-python benchmarks/reliability.py           # all suites
-python benchmarks/reliability.py crash     # one suite
-pytest tests/acceptance/test_crash.py      # a part of the default set
+python benchmarks/reliability.py                   # all suites
+python benchmarks/reliability.py crash             # one suite
+python benchmarks/reliability.py --missing crash   # what the last run did not cover, added to it
+pytest tests/acceptance/test_crash.py              # a part of the default set
 ```
 
-A suite prints its figures and records them with the date. The default set of tests (`pytest -n auto`) has a short part of every suite.
+A suite prints its figures and records them with the date and with what it covered: shapes of runs, cases, or versions. What the code has and the last run did not is listed as "not yet"; what older runs covered was taken from the code of their date. Remarks beside a date, such as "in parts, beside other tests", are written by hand; where they say "in parts", so were the figures of the parts added up. The default set of tests (`pytest -n auto`) has a short part of every suite, except Changed code and the earlier revisions of Two versions.
 
 ## What is not promised
 
@@ -644,20 +674,25 @@ def reliability_page() -> str:
         (
             str(number),
             promise["text"],
-            ", ".join(f"[{titles[name]}](#suites)" for name in promise["suites"]),
+            ", ".join(
+                [f"[{titles[name]}](#suites)" for name in promise["suites"]]
+                + [f"`{path}`" for path in promise.get("tests", ())]
+            ),
             ", ".join(f"`{id_}`" for id_ in promise["behaviours"]),
         )
         for number, promise in enumerate(known["promise"], 1)
     ]
     suites = [
-        (suite["title"], suite["text"], *_describe_result(results.get(suite["name"]))) for suite in known["suite"]
+        (suite["title"], suite["text"], *_describe_result(suite, results.get(suite["name"])))
+        for suite in known["suite"]
     ]
     return "\n".join(
         [
             RELIABILITY_INTRO,
             "## Promises\n",
-            _table(("", "promise", "suites", "required behaviour"), promises),
-            "\nThe last column names rows of `tests/behaviours.toml`; each row has at least one test in the default set.\n",
+            _table(("", "promise", "suites, and tests that no suite has", "required behaviour"), promises),
+            "\nThe last column names rows of `tests/behaviours.toml`; each row has at least one test in the default set. "
+            "`tests/runs/test_telemetry_secrets.py` tests that [telemetry](telemetry.md) has no key and no known secret.\n",
             "## Suites\n",
             _table(("suite", "content", "result", "date"), suites),
             "",
@@ -670,8 +705,8 @@ def _reliability() -> Json:
     return tomllib.loads((ROOT / "benchmarks" / "reliability.toml").read_text(encoding="utf-8"))
 
 
-def _describe_result(result: Json | None) -> tuple[str, str]:
-    """Return the figures of the last run of a suite, and its date, duration and machine."""
+def _describe_result(suite: Json, result: Json | None) -> tuple[str, str]:
+    """Return the figures of the last run of a suite with what it did not cover, and its date, duration and machine."""
     if result is None:
         return "not run yet", ""
     lines = [
@@ -679,8 +714,18 @@ def _describe_result(result: Json | None) -> tuple[str, str]:
         for name, figures in result["figures"].items()
     ]
     passed = "passed" if result["passed"] else "**failed**"
-    how = result.get("note") or f"{result['seconds']} s"
-    return "<br>".join([passed, *lines]), f"{result['date']}, {how}; {result['machine']}"
+    covered = result.get("covered", {})
+    if names := suite.get("covers", []):
+        missing = [name for name in names if name not in covered]
+        rest = f"; not yet: {', '.join(f'`{name}`' for name in missing)}" if missing else ""
+        passed += f": {len(names) - len(missing)} of {len(names)} {suite['kind']}{rest}"
+    dates = sorted({result["date"], *covered.values()})
+    how = result.get("note") or ", ".join(
+        [*(["in parts"] if dates[1:] else []), *([f"{result['seconds']} s"] if "seconds" in result else [])]
+    )
+    return "<br>".join(
+        [passed, *lines]
+    ), f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, {how}; {result['machine']}"
 
 
 def readme() -> str:
@@ -913,7 +958,7 @@ ACCESS_DOCS = {
 TABLE_DOCS = {
     "": "Keys outside any table. In a TOML file they come before the first table.",
     "providers": "An endpoint. The built-in providers are {providers}; the same keys change one of them. See [custom endpoints](members.md#custom-endpoints).",
-    "models": "Models of the tiers. Names are `provider:model`, a model of `council models`, or an alias.",
+    "models": "Models of the tiers. Names are `provider:model`, a model of `council list models`, or an alias.",
     "seats": "A seat of a protocol, such as `alpha` or `skeptic`. [Protocols](protocols.md) lists the seats.",
     "chair": "The chair, also called referee.",
     "rosters": "A named roster for `--roster NAME`. See [advisors](advisors.md#models).",
@@ -1165,7 +1210,7 @@ SHELL_EXAMPLES = {
         "council --preset security-audit --debate validate src/auth",
         'git diff | council validate - --json > review.json',
         "council report --format sarif > findings.sarif",
-        "council gate --fail-on warn",
+        "council report --fail-on warn",
     ],
     "Work with text": [
         'cat plan.md | council "Which risks does this plan ignore?"',
@@ -1178,7 +1223,7 @@ SHELL_EXAMPLES = {
         "council spend",
     ],
     "Look again": [
-        "council replay --speed 8",
+        "council runs replay --speed 8",
         "council report --format html > run.html",
         "council fork RUN --from improve --seat beta=sonnet",
     ],
@@ -1226,7 +1271,7 @@ async with council.stream("Which queue should we use?", protocol="advisors", rou
 print(run.report.answer)
 ```
 
-Settings come from the same files and variables as those of the command; keyword arguments take precedence. Runs are stored, and the command shows them too: `council runs`, `council replay RUN`.
+Settings come from the same files and variables as those of the command; keyword arguments take precedence. Runs are stored, and the command shows them too: `council runs`, `council runs replay RUN`.
 
 Calls share one open store per data folder, their settings until a file or the environment changes, and one set of connections per event loop, so that hundreds of them can run at once in one process. They are reopened after a fork."""
 

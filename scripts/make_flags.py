@@ -7,8 +7,8 @@ management commands and their flags.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from council.doors.cli.help import describe_commands
 from council.doors.cli.management import management_group
@@ -22,7 +22,7 @@ def main() -> None:
     _write("commands.json", describe_commands(management_group().commands))
 
 
-def _write(name: str, table: list[dict[str, Any]]) -> None:
+def _write(name: str, table: Iterable[object]) -> None:
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table)
     (DATA / name).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 

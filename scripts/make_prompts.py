@@ -1,5 +1,5 @@
-"""Generate tests/data/prompts: every prompt of every shipped protocol as a seat receives it, with three, two and one seats that
-answer, and with four seats.
+"""Generate tests/data/prompts: every prompt of every shipped protocol as a seat receives it, with three, two and one
+seats that answer, and with four seats.
 
 A reviewer reads a change of wording in the diff of these files. Fence marks are replaced by the word "mark".
 """

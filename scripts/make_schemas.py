@@ -1,4 +1,6 @@
-"""Generate the JSON Schemas in src/council/data/schemas from the types of the plan, the report, the batch and the error."""
+"""Generate the JSON Schemas in src/council/data/schemas from the types of the plan, the report, the batch and the
+error.
+"""
 
 from __future__ import annotations
 

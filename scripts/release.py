@@ -102,7 +102,10 @@ def check_changelog(version: str) -> tuple[list[str], list[str]]:
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """Build the sdist, and the wheel from it, so that both are known to be complete. The same commit gives the same bytes."""
+    """Build the sdist, and the wheel from it, so that both are known to be complete.
+
+    The same commit gives the same bytes.
+    """
     env = {**os.environ, "SOURCE_DATE_EPOCH": run("git", "log", "-1", "--format=%ct").strip()}
     run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, env=env)
     (sdist,) = folder.glob("*.tar.gz")
@@ -170,7 +173,10 @@ def find_metadata_problems(written: Message, version: str) -> Iterable[str]:
 
 
 def check_installation(wheel: Path, version: str) -> str:
-    """Install the wheel into a new virtual environment. Its dependencies are those of this one: nothing is downloaded."""
+    """Install the wheel into a new virtual environment.
+
+    Its dependencies are those of this one: nothing is downloaded.
+    """
     with tempfile.TemporaryDirectory() as place:
         run(sys.executable, "-m", "venv", "--without-pip", place)
         pip = [sys.executable, "-m", "pip", "--python", place, "--quiet", "--disable-pip-version-check"]

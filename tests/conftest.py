@@ -37,8 +37,8 @@ if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 * 2**30:
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
 os.environ.setdefault("COUNCIL_LOCAL_THREADS", "1")  # several tests use the embedded model at the same time
-# No deadline: a busy machine is slow. The default set tries the same examples each time, so that an unrelated change cannot fail.
-# New ones are searched by `pytest --hypothesis-profile=explore`.
+# No deadline: a busy machine is slow. The default set tries the same examples each time, so that an unrelated change
+# cannot fail. New ones are searched by `pytest --hypothesis-profile=explore`.
 hypothesis.settings.register_profile("repeat", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1500)
 hypothesis.settings.load_profile("repeat")
@@ -58,11 +58,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 SWEEP = "sweep "
+COVERS = "covers"
 
 
 @pytest.fixture
 def sweep_figures(record_property: Callable[[str, object], None]) -> Callable[..., None]:
-    """Record figures of a long test: `sweep_figures("crash", points=40, lost=0)`. The summary of the session adds them up."""
+    """Record figures of a long test: `sweep_figures("crash", points=40, lost=0)`.
+
+    The summary of the session adds them up.
+    """
 
     def record(name: str, **figures: float) -> None:
         record_property(SWEEP + name, figures)
@@ -70,11 +74,34 @@ def sweep_figures(record_property: Callable[[str, object], None]) -> Callable[..
     return record
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests that cover no name in SWEEP_ONLY: benchmarks/reliability.py runs what is not recorded."""
+    wanted = set(os.environ.get("SWEEP_ONLY", "").split())
+    if wanted:
+        kept = [item for item in items if not wanted.isdisjoint(_list_covered(item))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.user_properties += [(COVERS, name) for name in _list_covered(item)]
+
+
+def _list_covered(item: pytest.Item) -> list[str]:
+    """Return what a sweep test tries in full: a test of the default set with the same cases has a part of it."""
+    if item.get_closest_marker("sweep") is None:
+        return []
+    return [name for mark in item.iter_markers(COVERS) for name in mark.args]
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print one line of figures for each sweep: sums, and the maximum of figures that start with `worst_`."""
+    """Print what was covered, and a line of figures for each sweep: sums, and the maximum of `worst_` figures."""
     totals: dict[str, dict[str, float]] = {}
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
-    for name, figures in (pair for report in reports for pair in report.user_properties):
+    properties = [pair for report in reports for pair in report.user_properties]
+    if covered := sorted({value for name, value in properties if name == COVERS}):
+        terminalreporter.write_line(f"covered: {' '.join(covered)}")
+    for name, figures in properties:
         if name.startswith(SWEEP):
             total = totals.setdefault(name, {})
             for key, value in figures.items():
@@ -87,7 +114,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Hide the keys, keyring, configuration, proxies and folders of the user; only the model weights are shared. Close what calls keep open."""
+    """Hide the keys, keyring, configuration, proxies and folders of the user; only the model weights are shared.
+
+    Close what calls keep open.
+    """
     others = ("NO_COLOR", "FORCE_COLOR", *PROXIES, *CI_VARIABLES)
     for name in {*hidden_variables(os.environ), *others} - {*KEPT}:
         monkeypatch.delenv(name, raising=False)
@@ -120,7 +150,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def database(postgres: Server, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a new database with an empty store. It refuses no row, unless the test is marked with `refused_rows`."""
+    """The address of a new database with an empty store.
+
+    It refuses no row, unless the test is marked with `refused_rows`.
+    """
     from tests.databases import without_split_commits
 
     may_refuse = request.node.get_closest_marker("refused_rows") is not None

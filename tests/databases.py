@@ -77,7 +77,10 @@ class Server:
 
     @contextmanager
     def database(self, template: str = TEMPLATE, *, may_refuse: bool = False) -> Iterator[str]:
-        """Yield the address of a new database, with the schema of the store. It has to take every statement of the store."""
+        """Yield the address of a new database, with the schema of the store.
+
+        It has to take every statement of the store.
+        """
         name = f"test_{self._owner}_{next(_numbers)}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         try:

@@ -1,8 +1,8 @@
 """Start `council` processes quickly: a server imports the package once and forks a process for each command.
 
-Each command is a real process with its own session, environment, folder and streams; only the imports are shared. Run as a
-script, this file is the server (`fork_server.py serve ADDRESS MODULE…`) or a client (`fork_server.py run ADDRESS ARGUMENT…`)
-that behaves like the command `council`.
+Each command is a real process with its own session, environment, folder and streams; only the imports are shared. Run
+as a script, this file is the server (`fork_server.py serve ADDRESS MODULE…`) or a client (`fork_server.py run ADDRESS
+ARGUMENT…`) that behaves like the command `council`.
 """
 
 from __future__ import annotations
@@ -155,8 +155,9 @@ class Process:
 
 @cache
 def fork_server(*modules: str, preload: str = "") -> str:
-    """Return the address of the server with these modules. The processes of a test session share it: the first one that needs
-    it starts it, and it ends with the last one."""
+    """Return the address of the server with these modules. The processes of a test session share it: the first one that
+    needs it starts it, and it ends with the last one.
+    """
     session = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
     name = hashlib.sha256("\0".join([session, preload, *modules]).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"fork-server-{name}"
@@ -212,9 +213,11 @@ def command_path() -> str:
 
 
 def fork_workers(address: str = "") -> None:
-    """Let the local workers that this process starts be forked too, by the server at the address or by that of the tests.
+    """Let the local workers that this process starts be forked too, by the server at the address or by that of the
+    tests.
 
-    Only the start of the interpreter differs: `start_worker` chooses environment, streams and lock. REAL_WORKERS turns it off.
+    Only the start of the interpreter differs: `start_worker` chooses environment, streams and lock. REAL_WORKERS turns
+    it off.
     """
     from council.runs import worker_client
 
@@ -226,7 +229,7 @@ def _fork_worker(
     address: str, command: Sequence[str], *, env: Mapping[str, str], cwd: str, stdin: int, stdout: int, stderr: int,
     start_new_session: bool, pass_fds: Sequence[int],
 ) -> Any:  # fmt: skip
-    """Start `python -m council worker` like `subprocess.Popen`. It outlives this process."""
+    """Start `python -m council serve worker` like `subprocess.Popen`. It outlives this process."""
     assert stdin == subprocess.DEVNULL and start_new_session
     if os.environ.get(REAL_WORKERS):
         how = {"stdin": stdin, "stdout": stdout, "stderr": stderr, "pass_fds": pass_fds}
@@ -413,7 +416,10 @@ def _show_as(command: Sequence[str]) -> None:
 
 
 def _add_python_path() -> None:
-    """Import from PYTHONPATH, as a new interpreter does. Forget what depends on the packages that were found without it."""
+    """Import from PYTHONPATH, as a new interpreter does.
+
+    Forget what depends on the packages that were found without it.
+    """
     added = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
     if not added:
         return

@@ -1,4 +1,6 @@
-"""How the time of a function grows with the size of its input: a ratio in one run, so that a slow machine does not matter."""
+"""How the time of a function grows with the size of its input: a ratio in one run, so that a slow machine does not
+matter.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ from collections.abc import Callable
 
 
 def measure_growth(work: Callable[[int], None], size: int, *, times: int) -> float:
-    """Return the time of the function for a larger input as a multiple of the time for a smaller one. The best of two counts."""
+    """Return the time of the function for a larger input as a multiple of the time for a smaller one.
+
+    The best of two counts.
+    """
     small, large = (min(_measure(work, n) for _ in range(2)) for n in (size, times * size))
     return large / small
 

@@ -1,6 +1,7 @@
 """Points at which a process kills itself with SIGKILL. The product has no part in it.
 
-`install("commit:3", folders)` listens to Python's audit events or to the trace of the database connections. The kinds of points are:
+`install("commit:3", folders)` listens to Python's audit events or to the trace of the database connections. The kinds
+of points are:
 
 - `event:N`: while the transaction with the Nth event row of this process is open
 - `commit:N`, `committed:N`: before the Nth commit of this process, and after it, before the caller knows

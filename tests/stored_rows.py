@@ -26,7 +26,9 @@ def expand_texts(db: sqlite3.Connection) -> None:
 
 
 def open_for(query: str, path: Path) -> sqlite3.Connection:
-    """Open a store for a query: the file itself if the query reads no texts and SQLite has the store, otherwise a copy."""
+    """Open a store for a query: the file itself if the query reads no texts and SQLite has the store, otherwise a
+    copy.
+    """
     if os.environ.get("COUNCIL_DATABASE") or any(column in query for column in ("*", *JSON_COLUMNS.values())):
         return open_copy(path)
     return sqlite3.connect(path)

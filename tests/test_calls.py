@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 RUN = Path(__file__).parents[1] / "benchmarks" / "run"
-# About a tenth above the counts of 2026-11-17, by row and column of the table. A change that needs more has to say why here.
-# Since 2026-11-16: 1,400 calls for the typed facts of trust, the tail and the headings in the language of the answer.
-# Since 2026-11-18: 700 calls for guards around the code of members, statements in seating order, and names of endpoints masked.
+# About a tenth above the counts of 2026-11-17, by row and column of the table. A change that needs more has to say why
+# here. Since 2026-11-16: 1,400 calls for the typed facts of trust, the tail and the headings in the language of the
+# answer. Since 2026-11-18: 700 calls for guards around the code of members, statements in seating order, and names of
+# endpoints masked.
 LIMITS = {("calls", "shared"): 19_800, ("calls", "convene"): 20_200, ("events8", "shared"): 24.0}
 
 

@@ -25,7 +25,7 @@ from council import events as ev
 from council.doors.cli.ask import ask_command
 from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP
+from council.doors.cli.params import COMMAND_HELP, CURRENT_COMMANDS, OLD_WORDS
 from council.engine.council import Council
 from council.engine.layout import STATE_DESCRIPTIONS
 from council.settings.catalogue import catalogue
@@ -88,7 +88,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
                 yield from inside(f"{path} {name}", inner)
 
     yield "council", ask_command()
-    for name, command in management_group().commands.items():
+    for name, command in management_group(*CURRENT_COMMANDS).commands.items():
         yield from inside(f"council {name}", command)
 
 
@@ -99,6 +99,13 @@ def test_every_command_and_flag_is_documented(path: str, command: click.Command)
     for option in (option for option in command.params if isinstance(option, click.Option)):
         assert option.help or option.hidden, f"{path} {option.opts[0]} has no help"
         assert f"`{option.opts[-1]}`" in page
+
+
+@pytest.mark.behaviour("13-old-words")
+@pytest.mark.parametrize("word", OLD_WORDS)
+def test_every_word_of_an_earlier_version_is_documented_with_its_replacement(word: str) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert f"| `council {word}` | `{OLD_WORDS[word]}` |" in page
 
 
 def test_every_management_word_is_a_command() -> None:
@@ -115,9 +122,10 @@ def test_an_event_docstring_names_only_its_fields(kind: type[ev.Event]) -> None:
 # Environment variables
 
 VARIABLE = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
-# Constants that look like variables: names of enums and errors, and variables that Council sets for git and for agents.
+# Constants that look like variables: names of enums and errors, variables that Council sets for git and for agents, and
+# the one that Bash sets for completion.
 NOT_READ = {
-    "_API_KEY", "O_PATH",
+    "_API_KEY", "O_PATH", "COMP_TYPE",
     "HTTP_REQUEST", "LIST_MARKER", "LOCAL_CANDIDATE", "RECORD_LAYER_FAILURE", "SHIPPED_PROTOCOLS", "SO_PEERCRED", "WRONG_VERSION_NUMBER",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "GOOGLE_GENAI_USE_GCA", "LC_ALL", "LC_CTYPE",
     "PYTHON_KEYRING_BACKEND", "CLAUDE_CODE_MAX_RETRIES", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_SYSTEM_MD",

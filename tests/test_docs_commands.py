@@ -299,7 +299,13 @@ class Sandbox:
     def run_documented(self, command: Command) -> str:
         """Run a command of the docs; return the problem, or ""."""
         word = command.text.split()[1] if " " in command.text else ""
-        run = self._interrupt_a_run() if word == "resume" else self.review if word == "gate" else self.finished
+        run = (
+            self._interrupt_a_run()
+            if word == "resume"
+            else self.review
+            if "--fail-on" in command.text
+            else self.finished
+        )
         if command.text.startswith("council skill rm"):
             self.shell("council skill install")
         if command.text.startswith("council config init"):  # `council init` of another page has written it

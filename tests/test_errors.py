@@ -49,7 +49,7 @@ def test_a_raised_error_speaks_python() -> None:
 
 
 class Careless(Scripted):
-    """A member whose code raises an exception, which a fault, an interrupt and the end of a coroutine have to be told from."""
+    """A member whose code raises an exception that looks like the end of the task."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()

@@ -48,7 +48,8 @@ def test_a_stored_field_is_never_read_from_a_text(tag: str, event: ev.Event) -> 
 
 
 def test_a_result_of_an_earlier_version_knows_which_cuts_are_material() -> None:
-    old = {**Outcome("ok", "Fine.").as_json(), "cut": ["src/big.py", "the words of Alpha"]}
+    old = Outcome("ok", "Fine.").as_json()
+    old["cut"] = ["src/big.py", "the words of Alpha"]
     assert Outcome.from_json(old).cut_material == ("src/big.py",)
     now = Outcome("ok", "Fine.", cut=("the words of Alpha",))
     assert Outcome.from_json(now.as_json()) == now

@@ -1,4 +1,5 @@
-"""Vendors of a test that must not be asked: keys and a configuration as `council init` writes it, and a server that records calls.
+"""Vendors of a test that must not be asked: keys and a configuration as `council init` writes it, and a server that
+records calls.
 
 Requests to the vendors' own addresses reach the server as their proxy, others by the base URLs of the configuration.
 """
@@ -86,7 +87,10 @@ class VendorTrap:
 
 @contextmanager
 def vendor_trap() -> Iterator[VendorTrap]:
-    """Set the keys, the configuration and the proxies for this process and those that it starts. Fail if a vendor was asked."""
+    """Set the keys, the configuration and the proxies for this process and those that it starts.
+
+    Fail if a vendor was asked.
+    """
     trap = VendorTrap()
     before = dict(os.environ)
     os.environ.update(trap.variables())

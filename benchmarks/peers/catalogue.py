@@ -1,7 +1,7 @@
 """The contestants, and their virtual environments.
 
-Other libraries are installed once, each in its own environment in a cache folder, so that their imports and memory are theirs
-alone. Nothing of them is part of this repository.
+Other libraries are installed once, each in its own environment in a cache folder, so that their imports and memory are
+theirs alone. Nothing of them is part of this repository.
 """
 
 from __future__ import annotations

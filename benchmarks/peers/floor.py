@@ -1,4 +1,7 @@
-"""The lower bound in Python: a minimal HTTP/1.1 client on asyncio's protocols, with keep-alive and the json module. It cannot stream."""
+"""The lower bound in Python: a minimal HTTP/1.1 client on asyncio's protocols, with keep-alive and the json module.
+
+It cannot stream.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Council by `convene()`: every run and event in the store on disk with `synchronous = FULL`, and the report files.
 
-Council always asks for a stream. Without a stream the endpoint answers with one JSON body, as it does for the other contestants.
-Each council has its own question.
+Council always asks for a stream. Without a stream the endpoint answers with one JSON body, as it does for the other
+contestants. Each council has its own question.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python -m peers.worker MODULE MEASURE BASE_URL --model sim-0ms-300w-varied --councils 30
 
-`alone` runs the councils one after another and reports seconds and CPU seconds per council. `calls` counts function calls by
-cProfile in the thread of the event loop. `together` starts all councils at once and also reports memory and stored bytes.
+`alone` runs the councils one after another and reports seconds and CPU seconds per council. `calls` counts function
+calls by cProfile in the thread of the event loop. `together` starts all councils at once and also reports memory and
+stored bytes.
 """
 
 from __future__ import annotations

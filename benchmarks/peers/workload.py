@@ -1,4 +1,7 @@
-"""One collaborative council: three drafts, three improvements, one synthesis. Every contestant sends these prompts in this order."""
+"""One collaborative council: three drafts, three improvements, one synthesis.
+
+Every contestant sends these prompts in this order.
+"""
 
 from __future__ import annotations
 

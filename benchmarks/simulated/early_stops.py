@@ -243,7 +243,8 @@ def _sample(members: Members, draws: Sequence[Draw], counts: Sequence[int], rng:
 
 
 def list_councils(matrix: Matrix, min_accuracy: float = 0.0) -> Iterator[tuple[str, str, str]]:
-    """Yield the councils of the best model of each vendor: each pair as the first members, with each other model as the third.
+    """Yield the councils of the best model of each vendor: each pair as the first members, with each other model as the
+    third.
 
     The better one of a pair comes first.
     """

@@ -1,4 +1,5 @@
-"""Write the table of trust levels into docs/evidence.md: how often answers of each level are right, with simulated members.
+"""Write the table of trust levels into docs/evidence.md: how often answers of each level are right, with simulated
+members.
 
 It takes about ten seconds. The seed is fixed, so the table changes only with the code.
 """

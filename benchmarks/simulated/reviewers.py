@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
 
-from council.evals.review_bench import FILE_NAME, Case, Reviewed, summarize_bench
+from council.evals.review_bench import FILE_NAME, BenchObject, Case, GroupingMeasure, Reviewed, summarize_bench
 from council.evals.statistics import bootstrap_mean
 from council.protocols.judges.findings import Finding, verify_finding
 from council.protocols.judges.groups import FindingGroup, group_findings
 from council.protocols.judges.locations import Material
-from council.types import Json
 
 
 @dataclass(frozen=True, slots=True)
 class Reviewers:
-    """Reviewers with a known share of bugs that they find, a rate of false findings, and a correlation of what they see."""
+    """Reviewers with a known share of bugs that they find, a rate of false findings, and a correlation of what they
+    see.
+    """
 
     recall: tuple[float, ...] = (0.6, 0.6, 0.6)
     false_rate: float = 1.0  # false findings per program
@@ -80,7 +81,7 @@ def _make_finding(case: Case, seat: str, line: int, text: str, problem: str, n: 
     return SimulatedFinding(verify_finding(raw, Material({FILE_NAME: case.source})), problem)
 
 
-def run_simulation(cases: Sequence[Case], reviewers: Reviewers, seed: int = 0) -> Json:
+def run_simulation(cases: Sequence[Case], reviewers: Reviewers, seed: int = 0) -> BenchObject:
     """Review all cases with simulated reviewers and the real grouping rule, and return the measures."""
     rng = random.Random(f"reviewers {seed}")
     reviews, joined, same = [], list[float](), list[float]()
@@ -94,7 +95,10 @@ def run_simulation(cases: Sequence[Case], reviewers: Reviewers, seed: int = 0) -
                 is_joined, is_same = group_of[a.finding.id] == group_of[b.finding.id], a.problem == b.problem
                 joined += [float(is_same)] if is_joined else []
                 same += [float(is_joined)] if is_same else []
-    grouping = {"precision": bootstrap_mean(joined).as_json(), "recall": bootstrap_mean(same).as_json()}
+    grouping: GroupingMeasure = {
+        "precision": bootstrap_mean(joined).as_json(),
+        "recall": bootstrap_mean(same).as_json(),
+    }
     return summarize_bench(reviews, grouping)
 
 

@@ -217,7 +217,10 @@ Argue = Callable[[Answers, Sequence[int]], Answers]  # answers, speakers → ans
 
 
 def run_adaptive(answers: Answers, is_firm: Sequence[bool], read: Read, argue: Argue) -> AdaptiveRun:
-    """Follow the adaptive protocol. Conclusions are equal or different, the clerk makes no error, the chair takes the plurality."""
+    """Follow the adaptive protocol.
+
+    Conclusions are equal or different, the clerk makes no error, the chair takes the plurality.
+    """
     count = len(answers)
     stop: Path
     objection: Path
@@ -270,8 +273,8 @@ def hold_adaptive(members: Members, draw: Draw, rng: random.Random) -> AdaptiveR
 def object_to(members: Members, answer: int, wrong: int, competence: float, rng: random.Random) -> int | None:
     """Return the position of a reader that objects to an answer like its own, else None.
 
-    Against a right answer it holds the error that it would make. Against a wrong one it works the answer out anew, and is
-    right with its competence.
+    Against a right answer it holds the error that it would make. Against a wrong one it works the answer out anew, and
+    is right with its competence.
     """
     if rng.random() >= (members.false_alarm if answer == TRUTH else members.catch):
         return None

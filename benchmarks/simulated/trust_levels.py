@@ -52,7 +52,9 @@ SIMULATED_PROTOCOLS: Mapping[str, tuple[str, Json]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Who agrees with whom: first answers, answers after the exchange, and the order in which each reader ranks the others."""
+    """Who agrees with whom: first answers, answers after the exchange, and the order in which each reader ranks the
+    others.
+    """
 
     first: Answers
     later: Answers
@@ -319,7 +321,7 @@ class LevelMeter:
 
     def __init__(self) -> None:
         self._levels: dict[tuple[str, Pattern], str] = {}
-        self._reviews: dict[Answers, tuple[str, str]] = {}  # votes of judges → trust level, verdict
+        self._reviews: dict[Answers, tuple[str, str | None]] = {}  # votes of judges → trust level, verdict
 
     async def measure(self, name: str, members: Members, questions: int, seed: int = 0) -> LevelTable:
         """Answer simulated questions under a protocol, and return the accuracy by trust level."""
@@ -340,7 +342,10 @@ class LevelMeter:
         return LevelTable(name, members, {level: tuple(right[level]) for level in LEVELS if level in right})
 
     async def _measure_reviews(self, members: Members, questions: int, seed: int) -> LevelTable:
-        """Review simulated changes. The right verdict is any of the three; the rules of the protocol combine the votes."""
+        """Review simulated changes.
+
+        The right verdict is any of the three; the rules of the protocol combine the votes.
+        """
         rng = random.Random(f"judges {seed}")
         right: dict[str, list[bool]] = {}
         for draw in draw_questions(replace(members, options=len(VERDICTS)), questions, seed):

@@ -121,9 +121,9 @@ MAX_OTHER_WORDS = 25  # words of a refusal in sentences that neither decline nor
 def find_refusal(text: str) -> str:
     """Return the sentence in which a text declines the request, or an empty string.
 
-    A text is a refusal if one of its first three sentences declines the request and the others say almost nothing about the
-    subject. A sentence that names a missing fact, or declines a part of the subject ("I cannot recommend B"), is no refusal;
-    neither is the text of a letter.
+    A text is a refusal if one of its first three sentences declines the request and the others say almost nothing about
+    the subject. A sentence that names a missing fact, or declines a part of the subject ("I cannot recommend B"), is no
+    refusal; neither is the text of a letter.
     """
     if len(text) > 20 * MAX_REFUSAL_WORDS or len(text.split()) > MAX_REFUSAL_WORDS or _LETTER.search(text):
         return ""

@@ -72,7 +72,8 @@ def word_for(message: str, language: Language) -> str:
 class CouncilError(Exception):
     """Base of all errors. `str()` uses Python terms; `message_for` also those of the command line and HTTP.
 
-    `report` is the report of the run, if the error says how a run ended. `field` is the field of a request that is wrong.
+    `report` is the report of the run, if the error says how a run ended. `field` is the field of a request that is
+    wrong.
     """
 
     exit_code = 1
@@ -264,9 +265,9 @@ def describe_error(error: BaseException) -> str:
 def is_interrupt(error: BaseException, task: Task[Any] | None = None) -> bool:
     """Return whether an exception in code of another package comes from outside of it and has to end this task.
 
-    That is a cancellation of the task, the end of its coroutine, Ctrl-C where it raises KeyboardInterrupt, and what a signal handler
-    of the program raises. With `asyncio.run` the first Ctrl-C cancels the task; a KeyboardInterrupt is then one that the code has
-    raised itself.
+    That is a cancellation of the task, the end of its coroutine, Ctrl-C where it raises KeyboardInterrupt, and what a
+    signal handler of the program raises. With `asyncio.run` the first Ctrl-C cancels the task; a KeyboardInterrupt is
+    then one that the code has raised itself.
     """
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and isinstance(error, asyncio.CancelledError):

@@ -64,10 +64,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """A request was sent to a member; `why` is empty for the first attempt, `most` is its maximum cost in dollars, null if the price is unknown.
+    """A request was sent to a member; `why` is empty for the first attempt, `most` is its maximum cost in dollars, null
+    if the price is unknown.
 
-    The first attempt on a fallback has the requested member in `fallback_for` and the state in which it failed in `fallback_state`.
-    `seconds` is the time that the member has left for its answer, null if it was not recorded.
+    The first attempt on a fallback has the requested member in `fallback_for` and the state in which it failed in
+    `fallback_state`. `seconds` is the time that the member has left for its answer, null if it was not recorded.
     """
 
     type: ClassVar[str] = "attempt"
@@ -87,7 +88,10 @@ HEDGED = "hedged"  # state of a slow member for the attempt of the member that i
 
 @dataclass(frozen=True, slots=True)
 class Hedged:
-    """With `--hedge`, the member had not answered after `after` seconds, so the member `by` is asked too. The first complete answer counts."""
+    """With `--hedge`, the member had not answered after `after` seconds, so the member `by` is asked too.
+
+    The first complete answer counts.
+    """
 
     type: ClassVar[str] = "hedge"
     key: str
@@ -115,7 +119,8 @@ class Faulted:
 class Billed:
     """The cost of a request in dollars; `estimated` if the provider did not report its usage.
 
-    `in_doubt`: there was no answer and it is unknown whether the request was billed; `usd` is the most that it could be.
+    `in_doubt`: there was no answer and it is unknown whether the request was billed; `usd` is the most that it could
+    be.
     """
 
     type: ClassVar[str] = "bill"
@@ -169,7 +174,10 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class WasAbsent:
-    """A seat did not answer in a phase; `state` and `reason` say why. `since` is the phase of an earlier absence that this one repeats."""
+    """A seat did not answer in a phase; `state` and `reason` say why.
+
+    `since` is the phase of an earlier absence that this one repeats.
+    """
 
     type: ClassVar[str] = "absence"
     key: str
@@ -199,7 +207,8 @@ class LookedUp:
 class Noted:
     """The protocol made a decision worth recording; `skipped` are the phases that are not held because of it.
 
-    `by_absence`: they could not be held, because seats are absent. Otherwise they were not needed, and the run has saved them.
+    `by_absence`: they could not be held, because seats are absent. Otherwise they were not needed, and the run has
+    saved them.
     """
 
     type: ClassVar[str] = "note"
@@ -211,7 +220,9 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A reader is shown statements or issues under labels; `labels` maps each label to its seat or to the id of the issue."""
+    """A reader is shown statements or issues under labels; `labels` maps each label to its seat or to the id of the
+    issue.
+    """
 
     type: ClassVar[str] = "labels"
     phase: str
@@ -285,7 +296,10 @@ EVENT_BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event with its number in the run and its time in seconds since the epoch. Events that are not stored have seq 0."""
+    """An event with its number in the run and its time in seconds since the epoch.
+
+    Events that are not stored have seq 0.
+    """
 
     seq: int
     at: float

@@ -1,6 +1,7 @@
 """Flags of protocols: the generated table of the shipped ones, and the options of installed packages.
 
-The command line, the planner and the MCP server read this table. It imports the option models only if a package adds protocols.
+The command line, the planner and the MCP server read this table. It imports the option models only if a package adds
+protocols.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _add(protocol: str, table: dict[str, dict[str, Any]]) -> str:
             package = installed(PROTOCOL_GROUP)[protocol].package
             return f'the protocol "{protocol}" of the package "{package}" cannot be used: {problem}; rename it in the package'
     for row in own:
-        known = table.setdefault(row["name"], row | {"owners": []})
+        known = table.setdefault(row["name"], {**row, "owners": []})
         known["owners"].append(protocol)
         if row.get("negatable"):
             known["negatable"] = True

@@ -1,7 +1,8 @@
 """Size of packets: truncate one to the window of a member, or split one whose diff is larger than its budget.
 
-The changes come first and are cut last: the diff, and the new files that it only lists. Then come the specification, the
-commits, the rules of the project and the rest of the context. What is cut of the changes or of named files is a coverage hole.
+The changes come first and are cut last: the diff, and the new files that it only lists. Then come the specification,
+the commits, the rules of the project and the rest of the context. What is cut of the changes or of named files is a
+coverage hole.
 """
 
 from __future__ import annotations
@@ -99,8 +100,9 @@ class PacketWindow:
 def truncate_packet(packet: Packet, tokens: int, place: str = "the member's window") -> Packet:
     """Truncate a packet to a number of tokens. `place` names for the reader what has this size.
 
-    The order is: diff and new files, specification, commits, rules, named files, definitions, callers, tests, types, the rest of
-    the changed files, environment. Decisions are never cut: they are short, and the rest can be misread without them.
+    The order is: diff and new files, specification, commits, rules, named files, definitions, callers, tests, types,
+    the rest of the changed files, environment. Decisions are never cut: they are short, and the rest can be misread
+    without them.
     """
     if packet.tokens <= tokens:
         return packet
@@ -174,7 +176,8 @@ class Change:
 def split_packet(packet: Packet) -> tuple[Packet, ...]:
     """Return the packet alone, or the parts in which a diff over its budget is sent, each with its own context.
 
-    A part has whole files if they fit, else whole hunks, else lines. A line that is longer than the budget is a part of its own.
+    A part has whole files if they fit, else whole hunks, else lines. A line that is longer than the budget is a part of
+    its own.
     """
     if not packet.budget or measure_changes(packet) <= packet.budget:
         return (packet,)

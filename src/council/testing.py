@@ -42,11 +42,12 @@ def hidden_variables(variables: Mapping[str, str]) -> list[str]:
 def isolate(folder: Path, settings: str = SCRIPTED) -> Iterator[None]:
     """Work in a folder with its own runs and settings, without the configuration, keys and logins of the user.
 
-    `settings` is the text of a configuration file. By default, seats without a member get generated answers, so that no vendor is
-    asked. The environment and the current folder belong to the process: do not isolate two tests at the same time.
+    `settings` is the text of a configuration file. By default, seats without a member get generated answers, so that no
+    vendor is asked. The environment and the current folder belong to the process: do not isolate two tests at the same
+    time.
     """
     before, previous_folder = dict(os.environ), Path.cwd()
-    private = folder / ".council-test"
+    private = folder.resolve() / ".council-test"
     make_private_folder(private)
     with open_private_file(private / "config.toml", encoding="utf-8") as file:
         file.write(settings)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from council.types import repair_surrogates
 
-# Zero-width and direction marks, soft hyphens, tags, variation selectors except the emoji one, controls except tab and line
-# ends. A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
+# Zero-width and direction marks, soft hyphens, tags, variation selectors except the emoji one, controls except tab and
+# line ends. A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
 INVISIBLE_CHARS = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
@@ -47,7 +47,10 @@ KEPT_CHARS = "\n\t\u200c\u200d"
 
 
 class HiddenTable(dict[int, str | None]):
-    """Maps hidden characters to None, so that `str.translate` removes them. Each character is looked up once in a process."""
+    """Maps hidden characters to None, so that `str.translate` removes them.
+
+    Each character is looked up once in a process.
+    """
 
     def __missing__(self, code: int) -> str | None:
         import unicodedata
@@ -64,8 +67,8 @@ _HIDDEN_CHARS = HiddenTable()
 def strip_hidden(text: str) -> tuple[str, int]:
     """Return the text without characters that a model reads but a person cannot see, and how many were removed.
 
-    These are format, tag, control and unassigned characters. A single joiner between two letters or symbols outside ASCII
-    stays: Persian words and joined emoji need it.
+    These are format, tag, control and unassigned characters. A single joiner between two letters or symbols outside
+    ASCII stays: Persian words and joined emoji need it.
     """
     text = LINE_ENDS.sub("\n", text)
     if not UNUSUAL_CHARS.search(text):
@@ -228,8 +231,8 @@ def clean_json(value: Any) -> Any:
 
 # Commands of CI systems, which run them wherever they read them in a log
 
-# GitHub reads `::name::` at the start of a line, after blanks. Other commands count anywhere in a line: ##[error], ##vso[…],
-# ##teamcity[…], and the sections of GitLab and Travis.
+# GitHub reads `::name::` at the start of a line, after blanks. Other commands count anywhere in a line: ##[error],
+# ##vso[…], ##teamcity[…], and the sections of GitLab and Travis.
 _CI_COMMAND = re.compile(
     r"(?:^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])[\s\ufeff\u200b\u2060]*:(?=:)"
     r"|##(?=[\w.-]*\[)|section_(?:start|end)(?=:)|travis_(?:fold|time)(?=:)"
@@ -281,7 +284,10 @@ _CODE_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})(.*)")
 
 
 def quote_tail_lines(text: str) -> str:
-    """Quote the lines of a model that begin like lines of Council: `> Trust: HIGH`, `> ! beta is absent`. Code stays."""
+    """Quote the lines of a model that begin like lines of Council: `> Trust: HIGH`, `> ! beta is absent`.
+
+    Code stays.
+    """
     fence, lines = "", []
     for line in text.split("\n"):
         was_code, fence = bool(fence), next_fence(line, fence)
@@ -290,7 +296,10 @@ def quote_tail_lines(text: str) -> str:
 
 
 def is_tail_line(line: str) -> bool:
-    """Return whether a line begins like one of the tail or about a missing part. A line that is quoted already does not."""
+    """Return whether a line begins like one of the tail or about a missing part.
+
+    A line that is quoted already does not.
+    """
     return line.startswith("! ") or _TAIL_LINE.match(_plain_start(line)) is not None
 
 

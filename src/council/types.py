@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -106,6 +106,12 @@ def parse_token_count(value: object) -> int:
     return value if type(value) is int and 0 <= value < MAX_TOKEN_COUNT else INVALID_COUNT  # True is no count
 
 
+UsageCounts = TypedDict(
+    "UsageCounts", {"in": int, "out": int, "cached": int, "written": int, "unknown": bool}, total=False
+)
+UsageCounts.__doc__ = "Token counts as they are stored; what is empty is left out, and an absence may have none."
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of one answer from the provider. If `known` is False, they are a lower bound."""
@@ -128,16 +134,22 @@ class Usage:
         read, output, cached, written = (0 if n == INVALID_COUNT else n for n in map(parse_token_count, reported))
         return Usage(read, output, cached, False, written)
 
-    def as_json(self) -> Json:
-        counted = {"in": self.input, "out": self.output, "cached": self.cached}
-        written = {"written": self.written} if self.written else {}
-        return counted | written | ({} if self.known else {"unknown": True})
+    def as_json(self) -> UsageCounts:
+        counts: UsageCounts = {"in": self.input, "out": self.output, "cached": self.cached}
+        if self.written:
+            counts["written"] = self.written
+        if not self.known:
+            counts["unknown"] = True
+        return counts
 
     @classmethod
-    def from_json(cls, value: Json) -> Usage:
-        get = value.get
+    def from_json(cls, counts: UsageCounts | Json) -> Usage:
         return cls(
-            int(get("in", 0)), int(get("out", 0)), int(get("cached", 0)), not get("unknown"), int(get("written", 0))
+            input=int(counts.get("in", 0)),
+            output=int(counts.get("out", 0)),
+            cached=int(counts.get("cached", 0)),
+            known=not counts.get("unknown"),
+            written=int(counts.get("written", 0)),
         )
 
 
@@ -272,7 +284,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Image or PDF in the packet, as it is sent to members that accept its kind. The text of a PDF is a file of the packet."""
+    """Image or PDF in the packet, as it is sent to members that accept its kind.
+
+    The text of a PDF is a file of the packet.
+    """
 
     path: str  # attached/NAME
     media_type: str
@@ -291,6 +306,58 @@ class Attachment:
 
 DIFF_SCOPE = "The diff is the object of this review: what it changes, and the new files that it lists. The other content is context."
 NO_MATCH = "no file here matches"  # start of the remark that other material is reviewed
+
+
+class DossierFile(TypedDict):
+    """A file of the packet; its lines are numbered."""
+
+    path: str
+    content: str
+
+
+class DossierSpec(TypedDict):
+    """The specification to judge against; the source is "none" without one."""
+
+    source: str
+    content: str
+
+
+class DossierAttachment(TypedDict):
+    """An image or a PDF that is sent beside the packet."""
+
+    path: str
+    media_type: str
+
+
+class DossierContext(TypedDict):
+    """The material of a packet."""
+
+    files: list[DossierFile]
+    diff: str
+    spec: DossierSpec
+    prior_decisions: list[str]
+    environment: NotRequired[str]
+    commits: NotRequired[list[str]]
+    attachments: NotRequired[list[DossierAttachment]]
+    scope: NotRequired[str]  # of a review of changes
+
+
+class CouncilPacket(TypedDict):
+    """A packet as a seat reads it."""
+
+    version: str
+    mode: str  # the task
+    target: str
+    context: DossierContext
+    perspective: NotRequired[str]
+    perspective_description: NotRequired[str]
+    output_schema: NotRequired[Json]
+
+
+class Dossier(TypedDict):
+    """The packet of a seat, under its name."""
+
+    council_packet: CouncilPacket
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,31 +411,38 @@ class Packet:
         perspective: str | None = None,
         perspective_description: str | None = None,
         output_schema: Json | None = None,
-    ) -> Json:
+    ) -> Dossier:
         """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
-        packet: Json = {"version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(mode)}
-        optional = {
-            "perspective": perspective,
-            "perspective_description": perspective_description,
-            "output_schema": output_schema,
+        packet: CouncilPacket = {
+            "version": "1.0",
+            "mode": mode,
+            "target": self.target,
+            "context": self._build_context(mode),
         }
-        return {"council_packet": packet | {name: value for name, value in optional.items() if value is not None}}
+        if perspective is not None:
+            packet["perspective"] = perspective
+        if perspective_description is not None:
+            packet["perspective_description"] = perspective_description
+        if output_schema is not None:
+            packet["output_schema"] = output_schema
+        return {"council_packet": packet}
 
-    def _context_json(self, mode: str) -> Json:
-        return {
+    def _build_context(self, mode: str) -> DossierContext:
+        context: DossierContext = {
             "files": [{"path": file.path, "content": file.marked_content} for file in self.files],
             "diff": self.diff,
             "spec": {"source": self.spec_source or "none", "content": self.spec},
             "prior_decisions": list(self.prior_decisions),
-            **({"environment": self.environment} if self.environment else {}),
-            **({"commits": list(self.commits)} if self.commits else {}),
-            **(
-                {"attachments": [{"path": one.path, "media_type": one.media_type} for one in self.attachments]}
-                if self.attachments
-                else {}
-            ),
-            **({"scope": DIFF_SCOPE} if self.diff and mode == "validate" else {}),
         }
+        if self.environment:
+            context["environment"] = self.environment
+        if self.commits:
+            context["commits"] = list(self.commits)
+        if self.attachments:
+            context["attachments"] = [{"path": one.path, "media_type": one.media_type} for one in self.attachments]
+        if self.diff and mode == "validate":
+            context["scope"] = DIFF_SCOPE
+        return context
 
     def _iter_texts(self) -> Iterator[str]:
         yield from (text for file in self.files for text in (file.path, file.content))
@@ -486,6 +560,21 @@ class Step:
     is_final: bool = False  # free text that is the answer of the run: wrappers and openings are removed
 
 
+class StepResult(TypedDict):
+    """The result of a step as it is stored. Earlier versions have no `cut_material`."""
+
+    state: FinalState
+    text: str
+    reason: str
+    served_by: str
+    usage: UsageCounts
+    attempts: int
+    seconds: float
+    cut: NotRequired[list[str]]
+    dropped: NotRequired[list[str]]
+    cut_material: NotRequired[list[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of a step: an accepted answer, or an absence with its reason."""
@@ -506,19 +595,101 @@ class Outcome:
         """Return whether the answer counts. A truncated one has text only if its typed reply is complete."""
         return self.state in OK_STATES or (self.state == "truncated" and bool(self.text))
 
-    def as_json(self) -> Json:
-        optional = {name: list(getattr(self, name)) for name in ("cut", "dropped") if getattr(self, name)}
+    def as_json(self) -> StepResult:
+        result: StepResult = {
+            "state": self.state,
+            "text": self.text,
+            "reason": self.reason,
+            "served_by": self.served_by,
+            "usage": self.usage.as_json(),
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+        }
         if self.cut:
-            optional["cut_material"] = list(self.cut_material)
-        counted: Json = {"usage": self.usage.as_json(), "attempts": self.attempts, "seconds": self.seconds, **optional}
-        return {"state": self.state, "text": self.text, "reason": self.reason, "served_by": self.served_by, **counted}
+            result["cut"] = list(self.cut)
+        if self.dropped:
+            result["dropped"] = list(self.dropped)
+        if self.cut:
+            result["cut_material"] = list(self.cut_material)
+        return result
 
     @classmethod
-    def from_json(cls, value: Json) -> Outcome:
-        lists = {name: tuple(value.get(name, ())) for name in ("cut", "dropped", "cut_material")}
-        if lists["cut"] and "cut_material" not in value:
-            lists["cut_material"] = material_of_old_cuts(lists["cut"])
-        return cls(**{**value, **lists, "usage": Usage.from_json(value["usage"])})
+    def from_json(cls, result: StepResult) -> Outcome:
+        cut = tuple(result.get("cut", ()))
+        known = result.get("cut_material")
+        material = material_of_old_cuts(cut) if known is None else tuple(known)
+        return cls(
+            state=result["state"],
+            text=result.get("text", ""),
+            reason=result.get("reason", ""),
+            served_by=result.get("served_by", ""),
+            usage=Usage.from_json(result["usage"]),
+            attempts=result.get("attempts", 0),
+            seconds=result.get("seconds", 0.0),
+            cut=cut,
+            dropped=tuple(result.get("dropped", ())),
+            cut_material=material,
+        )
+
+
+# Look-ups and searches
+
+FileRange = TypedDict("FileRange", {"path": str, "from": int, "to": int})
+FileRange.__doc__ = "Lines of a file to look up; 0 to 0 is the whole file."
+
+
+class LookupQuery(TypedDict):
+    """What a seat or an explorer wants to look up in the project."""
+
+    files: list[FileRange]
+    names: list[str]
+    patterns: list[str]
+
+
+class LookupHit(TypedDict):
+    """A line that matches a pattern, or why it is not shown."""
+
+    path: str
+    line: NotRequired[int]
+    text: NotRequired[str]
+    why: NotRequired[str]
+
+
+LookupRow = TypedDict(
+    "LookupRow",
+    {
+        "look": Literal["file", "name", "pattern"],
+        "why": NotRequired[str],  # why it is not shown
+        "path": NotRequired[str],  # of a file
+        "from": NotRequired[int],
+        "to": NotRequired[int],
+        "lines": NotRequired[int],  # of the whole file
+        "content": NotRequired[str],
+        "invisible_characters_removed": NotRequired[int],
+        "is_cut": NotRequired[bool],  # to fit the limit of the seat
+        "name": NotRequired[str],
+        "paths": NotRequired[list[str]],  # that have the name
+        "more": NotRequired[int],  # paths that are not listed
+        "pattern": NotRequired[str],
+        "hits": NotRequired[list[LookupHit]],
+        "left_out": NotRequired[list[LookupHit]],
+        "unread": NotRequired[int],  # files that were not searched
+    },
+)
+LookupRow.__doc__ = "The result of one look-up."
+
+
+class SearchRow(TypedDict):
+    """A result of a web search, or why a query has none."""
+
+    query: str
+    title: NotRequired[str]
+    url: NotRequired[str]
+    snippet: NotRequired[str]
+    marked: NotRequired[list[str]]  # why its text may be an injection
+    invisible: NotRequired[int]  # invisible characters that were removed
+    why: NotRequired[str]
+    remark: NotRequired[bool]  # `why` is a limit of the provider, not of a query
 
 
 CarryOut = Callable[[Step], Awaitable[Outcome]]
@@ -555,6 +726,15 @@ class Absence:
     state: FinalState
     reason: str
     since: str = ""  # the phase of an earlier absence that this one repeats
+
+
+class AbsenceRow(TypedDict):
+    """An absence as the end of its phase stores it."""
+
+    seat: str
+    state: FinalState
+    reason: str
+    since: NotRequired[str]
 
 
 class Round(Mapping[str, Statement[T]]):
@@ -678,6 +858,16 @@ TrustFactKind = Literal[
 ]
 
 
+class TrustFactRow(TypedDict):
+    """A trust fact as it is stored. Earlier versions leave out what is empty."""
+
+    kind: TrustFactKind
+    detail: NotRequired[str]
+    seats: NotRequired[Sequence[str]]
+    count: NotRequired[int]
+    total: NotRequired[int]
+
+
 @dataclass(frozen=True, slots=True)
 class TrustFact:
     """A fact for or against trust. `engine.trust` gives its level, `wording` its sentence."""
@@ -688,8 +878,17 @@ class TrustFact:
     count: int = 0
     total: int = 0
 
+    def as_row(self) -> TrustFactRow:
+        return {
+            "kind": self.kind,
+            "detail": self.detail,
+            "seats": self.seats,
+            "count": self.count,
+            "total": self.total,
+        }
+
     @classmethod
-    def load(cls, row: Json) -> TrustFact:
+    def load(cls, row: TrustFactRow) -> TrustFact:
         """Return the fact of a stored row."""
         seats = tuple(row.get("seats") or ())
         return cls(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
@@ -744,6 +943,22 @@ class OutcomeFacts:
     changes: int = 0  # changes of the leading draft
 
 
+class CheckedErrorRow(TypedDict):
+    """A checked error as it is stored."""
+
+    id: str
+    severity: str
+    hits: str
+    flaw: str
+    harm: str
+    correction: str
+    landed: bool | None
+    why: str
+    state: Literal["corrected", "dismissed", "open"]
+    same_as: str | None
+    check: int
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedError:
     """An error that a reader found in a finished text, and what its author did about it."""
@@ -770,6 +985,40 @@ class CheckFacts:
     errors: tuple[CheckedError, ...] = ()
     checks: int = 1  # 2 if the corrected text was read again
     last_readers: tuple[str, ...] = ()  # of the last check
+
+
+class NotedPoint(TypedDict):
+    """A point, and the seat that made it."""
+
+    seat: str
+    point: str
+
+
+class NotedSide(TypedDict):
+    """The position of a seat on a contested point."""
+
+    seat: str
+    position: str
+    assumes: str
+
+
+class ContestedPoint(TypedDict):
+    """A point on which the seats differ."""
+
+    point: str
+    sides: list[NotedSide]
+
+
+class ChairNotes(TypedDict):
+    """The chair's notes on a free-text answer."""
+
+    agreed: list[str]
+    contested: list[ContestedPoint]
+    unique: list[NotedPoint]
+    taken_from: list[NotedPoint]
+    closest_draft: str | None
+    recommendation_shared_by: list[str] | None  # None: the notes do not say
+    joined: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -802,4 +1051,4 @@ class Verdict:
     result: OutcomeFacts | None = None  # facts of the outcome line; None: the protocol has none
     check: CheckFacts | None = None  # the check of the finished text; None without one
     trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found for and against trust
-    notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none
+    notes: ChairNotes | None = None  # the chair's notes on a free-text answer; None if there are none

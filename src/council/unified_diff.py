@@ -125,7 +125,10 @@ class _Section:
 
 @lru_cache(maxsize=16)  # every seat is shown the same diff, and its findings are looked up in it
 def parse_diff(diff: str) -> tuple[FileDiff, ...]:
-    """Return the sections of a diff, one per file. Together their texts are the diff, but for the counts in the headers."""
+    """Return the sections of a diff, one per file.
+
+    Together their texts are the diff, but for the counts in the headers.
+    """
     rows = diff.split("\n")
     if rows[-1] == "":
         rows.pop()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypedDict
 
 from council.language import LANGUAGES
 from council.text_cleanup import single_line
-from council.types import CONCLUSIONS, Json, TrustFact
+from council.types import CONCLUSIONS, TrustFact
 
 MAX_DETAIL_CHARS = 120
 ROUND_PHASE = re.compile(r"r(\d+)")
@@ -31,6 +31,17 @@ CONCLUSION_ROWS = {
 HIGH_ACCURACY_PERCENT = 74
 
 
+Sentence = str | dict[str, str]  # one text, or those for "one" and "many"
+Sections = dict[str, dict[str, Sentence]]  # section → key → sentence
+
+
+class LayoutWording(TypedDict):
+    """The variables of a layout that is written in a language."""
+
+    t: Callable[..., str]
+    wording: Wording
+
+
 @cache
 def load_wording(language: str) -> Wording:
     """Return the sentences of a language; English for an unknown language and for a sentence that a file lacks."""
@@ -39,13 +50,13 @@ def load_wording(language: str) -> Wording:
     return Wording(language, fill_missing(read_table(language), load_wording("en").table))
 
 
-def read_table(language: str) -> Json:
+def read_table(language: str) -> Sections:
     """Return the sections of the file of a language."""
     path = files("council").joinpath(f"data/languages/{language}.toml")
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def fill_missing(own: Json, english: Json) -> Json:
+def fill_missing(own: Sections, english: Sections) -> Sections:
     """Return the rows of a language, and the English ones that it lacks."""
     return {section: rows | own.get(section, {}) for section, rows in english.items()}
 
@@ -55,7 +66,7 @@ class Wording:
     """The sentences of one language."""
 
     language: str
-    table: Json
+    table: Sections
 
     def say(self, section: str, key: str, *, number: int = 1, **values: Any) -> str:
         """Return a sentence with its values; `number` chooses between one and many."""
@@ -69,7 +80,7 @@ class Wording:
         section = "headings" if key in self.table["headings"] else "phrases"
         return self.say(section, key, number=number, **values)
 
-    def layout_variables(self) -> Json:
+    def layout_variables(self) -> LayoutWording:
         """Return the variables of a layout that is written in this language."""
         return {"t": self.heading, "wording": self}
 

@@ -1,10 +1,12 @@
-"""Shapes of runs for the crash tests: every protocol with its main options, and the seats that answer, fail and recover."""
+"""Shapes of runs for the crash tests: every protocol with its main options, and the seats that answer, fail and
+recover.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from council.planning.plan import Material
@@ -55,6 +57,8 @@ class Shape:
             flags += [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")]
         flags += ["--check"] if self.settings.get("check") else []
         flags += ["--look"] if self.look else []
+        flags += ["--hedge"] if self.settings.get("hedge") else []
+        flags += [f"--timeout={self.settings['timeout']}"] if "timeout" in self.settings else []
         for model in self.settings.get("models", ()):
             flags += ["-m", model]
         return [*flags, *self.words]
@@ -253,7 +257,9 @@ UNREADABLE = Reply(text='{"unexpected": "reply"}')
 
 
 def reject_answers(prepare: Prepare, **rejected: Instead) -> Prepare:
-    """Return a function that prepares a shape in which these answers are rejected; a name such as `beta__rank` has seat and phase."""
+    """Return a function that prepares a shape in which these answers are rejected; a name such as `beta__rank` has
+    seat and phase.
+    """
 
     def prepare_rejecting(folder: Path, provider: FakeProvider) -> Workspace:
         workspace = prepare(folder, provider)
@@ -289,6 +295,22 @@ def prepare_rejecting_fallbacks(folder: Path, provider: FakeProvider) -> Workspa
         "other": REFUSED,
         "chair": _empty_at_first_temperature,
     }
+    return workspace
+
+
+def prepare_hedged(folder: Path, provider: FakeProvider) -> Workspace:
+    """A member never answers, so its fallback is asked too."""
+    workspace = Workspace(folder, provider)
+    workspace.configure(beta=["sim:spare"])
+    workspace.answers.seat_of["spare"] = "beta"
+    workspace.answers.instead["beta"] = Reply(hang=True)
+    return workspace
+
+
+def prepare_rejecting_hedged(folder: Path, provider: FakeProvider) -> Workspace:
+    """Of two members at work on a step, one is cut off at once, and the other refuses late."""
+    workspace = prepare_hedged(folder, provider)
+    workspace.answers.instead |= {"beta": replace(REFUSED, delay=1.5), "spare": TRUNCATED}
     return workspace
 
 
@@ -357,10 +379,14 @@ SHAPES = {
     "collaborative-look": Shape(prepare_looking, "collaborative", look=True),
     "judges-look": Shape(prepare_judges, None, ("validate", "src/auth"), look=True),
 }
+# Two members at work on one step: the fallback is asked after half of the timeout.
+HEDGED: Json = {"hedge": True, "timeout": 2.0}
+HEDGED_SHAPES = {"hedged": Shape(prepare_hedged, "triad", settings=HEDGED)}
 # Every protocol with answers that are rejected: refused, truncated, empty, or of another schema twice.
 REJECTED_SHAPES = {
     "triad-rejected": Shape(reject_answers(prepare_plain, beta__draft=REFUSED, gamma__draft=TRUNCATED), "triad"),
     "fallbacks-rejected": Shape(prepare_rejecting_fallbacks, "triad"),
+    "hedged-rejected": Shape(prepare_rejecting_hedged, "triad", settings=HEDGED),
     "collaborative-rejected": Shape(
         reject_answers(prepare_plain, beta__draft=REFUSED, alpha__improve=EMPTY, gamma__improve=TRUNCATED),
         "collaborative",
@@ -435,4 +461,4 @@ REJECTED_SHAPES = {
     "panel-rejected": Shape(reject_answers(prepare_panel_faults, gamma__answer=REFUSED), "panel"),
     "general-rejected": Shape(prepare_rejecting_general, "general", options={"search": "files:docs"}),
 }
-SHAPES |= REJECTED_SHAPES
+SHAPES |= REJECTED_SHAPES | HEDGED_SHAPES

@@ -1,4 +1,6 @@
-"""Table of what an endpoint may do to a bill: false usage, errors, cuts, floods, odd answers, and connections that fail."""
+"""Table of what an endpoint may do to a bill: false usage, errors, cuts, floods, odd answers, and connections that
+fail.
+"""
 
 from __future__ import annotations
 

@@ -45,8 +45,9 @@ def mark(seat: str, phase: str) -> str:
 
 @dataclass
 class FixedAnswers:
-    """Fixed answers by seat and phase. `instead` overrides them by model ("beta", "beta/attack") with one reply, several in
-    turn, or a function of the request (None: the fixed answer)."""
+    """Fixed answers by seat and phase. `instead` overrides them by model ("beta", "beta/attack") with one reply,
+    several in turn, or a function of the request (None: the fixed answer).
+    """
 
     seat_of: dict[str, str] = field(default_factory=lambda: {seat: seat for seat in EVERYONE})
     leader: str = "alpha"
@@ -229,7 +230,10 @@ def check_store(council: Terminal) -> None:
 
 
 def wait_until(true: Callable[[], object], what: str, within: float = 60.0) -> None:
-    """Poll a condition until it holds. An expensive one is polled less often, to leave the cores to what it waits for."""
+    """Poll a condition until it holds.
+
+    An expensive one is polled less often, to leave the cores to what it waits for.
+    """
     pause, end = threading.Event(), time.monotonic() + within
     begun = time.monotonic()
     while not true():

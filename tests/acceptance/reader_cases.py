@@ -826,7 +826,8 @@ def refine(
 
     `targets` names by first letters whose draft each seat attacks; `attacks` holds the severities that it finds there,
     `rulings` what each author makes of those in its own draft, `last` the conclusions of the versions. `base` is the
-    version on which the chair builds, or the draft that is the answer; `errors` and `check_rulings` are those of the check.
+    version on which the chair builds, or the draft that is the answer; `errors` and `check_rulings` are those of the
+    check.
     """
     seats = GREEK[: len(first)]
     own = seat_members(seats, members)

@@ -11,6 +11,7 @@ from typing import Any
 
 from council.doors.chat import ChatFold, PieceKind
 from council.engine.minutes import Minutes
+from council.engine.records import ReportObject
 from council.errors import Fault
 from council.events import Entry
 from council.members.base import OnDelta, Progress
@@ -119,7 +120,7 @@ class Views:
     """A council as its readers get it."""
 
     minutes: Minutes
-    report: Json
+    report: ReportObject
     texts: Mapping[str, str]  # by door
     errors: tuple[str, ...]  # of the chat doors
 

@@ -20,7 +20,7 @@ class Workers:
 
     def start(self, *arguments: str, waits: bool = True, **env: str) -> Process:
         """Start a worker and wait until it is ready."""
-        worker = Process(["worker", *arguments], self.workspace.folder, **env)  # type: ignore[arg-type]
+        worker = Process(["serve", "worker", *arguments], self.workspace.folder, **env)  # type: ignore[arg-type]
         self.processes.append(worker)
         if not waits:
             return worker

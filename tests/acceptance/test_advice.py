@@ -1,4 +1,6 @@
-"""`council advise` and `--protocol auto`: a protocol that is worth its price, by evaluations and by rule, without a model."""
+"""`council --dry-run`, `--protocol auto` and the old word `advise`: a protocol that is worth its price, by
+evaluations and by rule, without a model.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,24 @@ def test_advice_follows_the_rules_and_asks_no_model(workspace: Workspace, counci
     assert "protocol solo: all seats have one member" in copies.out and "no model was asked" in copies.out
     refused = council("advise")
     assert refused.code == 2 and "no question was given" in refused.err
+    assert not workspace.provider.log and not workspace.runs()
+
+
+@pytest.mark.behaviour("evidence-advice")
+def test_a_dry_run_names_the_advised_protocol_where_it_is_another(workspace: Workspace, council: Terminal) -> None:
+    advised = council("advise", COUNT, "--json").json
+    plan = council("--dry-run", "--json", COUNT).json
+    assert plan["protocol"] == "collaborative"
+    assert plan["advice"] == {name: advised[name] for name in ("protocol", "rounds", "options", "calls", "cost", "why")}
+    lines = council("--dry-run", COUNT).out.splitlines()
+    (first,) = (number for number, line in enumerate(lines) if line.startswith("advice: "))
+    assert lines[first] == f"advice: protocol triad: {advised['why']}"
+    assert "at most 4 calls" in lines[first + 1] and "--protocol auto" in lines[first + 1]
+    assert "advice" not in council("--dry-run", "--json", "--protocol", "auto", COUNT).json
+    assert "advice" not in council("--dry-run", "--json", OPEN).json
+    assert "advice" not in council("--dry-run", "--json", "--protocol", "advisors", "--rounds", "2", COUNT).json
+    assert "advice" not in council("--dry-run", "--json", "brainstorm", COUNT).json
+    assert council("--dry-run", "--json", "--protocol", "adversarial", COUNT).json["advice"]["protocol"] == "triad"
     assert not workspace.provider.log and not workspace.runs()
 
 

@@ -54,7 +54,7 @@ def check_refused(workspace: Workspace, done: Result, code: int, *words: str) ->
         (("resume", "r99999"), ("r99999",)),
         (("resume", "one", "two"), ()),
         (("runs", "frobnicate"), ("frobnicate", "council ask")),
-        (("replay",), ()),
+        (("runs", "replay"), ()),
     ],
 )
 def test_wrong_words_and_flags_are_refused(
@@ -120,7 +120,7 @@ def test_an_unwritable_report_folder_is_refused_before_any_request(
 
 
 @pytest.mark.behaviour("40-corrupt-database")
-@pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",), ("replay",), ("runs", "fsck")])
+@pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",), ("runs", "replay"), ("runs", "fsck")])
 def test_a_corrupt_database_is_named(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
     workspace.data.mkdir(mode=0o700)
     rubbish = os.urandom(4096)

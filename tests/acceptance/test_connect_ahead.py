@@ -1,4 +1,6 @@
-"""Connections to the members are opened while the plan is made, and nothing is sent on them before the first request."""
+"""Connections to the members are opened while the plan is made, and nothing is sent on them before the first
+request.
+"""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_run_killed_in_a_phase_resumes_to_the_same_report(
     assert comparable(done.json) == reference_report(protocol, calm / protocol)
     check_store(council)
     sent = len(workspace.provider.log)
-    assert council("replay", "--json").json == done.json
+    assert council("runs", "replay", "--json").json == done.json
     assert len(workspace.provider.log) == sent
 
 
@@ -211,9 +211,9 @@ def test_a_finished_run_is_replayed_and_resumed_without_a_request(workspace: Wor
     sent = len(workspace.provider.log)
     answer = council("report", "--format", "json", run)
     assert answer.json == done.json
-    replayed = council("replay", "--json")
+    replayed = council("runs", "replay", "--json")
     assert (replayed.code, replayed.json) == (0, done.json)
-    events = [json.loads(line) for line in council("replay", "--jsonl", run).out.splitlines()]
+    events = [json.loads(line) for line in council("runs", "replay", "--jsonl", run).out.splitlines()]
     assert [event["seq"] for event in events if event["seq"]] == list(range(1, events[-1]["seq"] + 1))
     again = council("resume", "--json", run)
     assert again.code == 0

@@ -1,18 +1,18 @@
 """kill -9 at every event, commit, request and change of a file, of every shape of run and every way to start one.
 
-The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of them and
-prints the number of kills by starter and by shape, and how often something was lost or bought again; `-k rejected` selects the runs
-whose seats give rejected answers.
+The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of
+them and prints the number of kills by starter and by shape, and how often something was lost or bought again; `-k
+rejected` selects the runs whose seats give rejected answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,7 +26,7 @@ from tests.acceptance.broken_stores import (
     KeepsResultsInMemory,
     RecordsRequestsLate,
 )
-from tests.acceptance.crash_shapes import REJECTED_SHAPES, SHAPES
+from tests.acceptance.crash_shapes import HEDGED_SHAPES, REJECTED_SHAPES, SHAPES
 from tests.acceptance.crash_trials import (
     Command,
     CrashBench,
@@ -46,6 +46,7 @@ from tests.fake_provider import FakeProvider
 
 Figures = Callable[..., None]
 MakeBench = Callable[[str], CrashBench]
+PLAIN_SHAPES = [shape for shape in SHAPES if shape not in {**REJECTED_SHAPES, **HEDGED_SHAPES}]
 STARTERS: dict[str, Callable[[], Starter]] = {
     "cli": Command,
     "library": Library,
@@ -96,7 +97,9 @@ class Part(NamedTuple):
         return f"{self.starter}-{self.shape}-{'+'.join(self.kinds)}-{self.first}"
 
     def points(self) -> Iterator[list[str]]:
-        """Yield the points of each trial: first points in order, further ones at their own place or at a changing one."""
+        """Yield the points of each trial: first points in order, further ones at their own place or at a changing
+        one.
+        """
         for n in count(self.first, self.step):
             later = [
                 kind if ":" in kind else f"{kind}:{1 + n * (place + 2) % 9}"
@@ -105,9 +108,14 @@ class Part(NamedTuple):
             yield [f"{self.kinds[0]}:{n}", *later]
 
 
+def make_params(parts: Iterable[Part], store: str = "") -> list[Any]:
+    """Return the parameters of a sweep test. The shape of each part, with its store, is what a recorded run covers."""
+    return [pytest.param(part, id=part.name, marks=pytest.mark.covers(f"{store}{part.shape}")) for part in parts]
+
+
 def list_parts() -> Iterator[Part]:
     """Return all parts of the sweep, each of about the same length."""
-    for shape in [shape for shape in SHAPES if shape not in REJECTED_SHAPES]:
+    for shape in PLAIN_SHAPES:
         for first in (1, 2):
             yield Part("library", shape, ("emit",), first, 2)
         yield Part("library", shape, ("emit", "emit"), 2, 2)
@@ -137,7 +145,7 @@ def list_parts() -> Iterator[Part]:
     "40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-committed-never-bought-again",
     "40-fsck", "40-kill-every-starter", "40-kill-while-reports-are-written",
 )  # fmt: skip
-@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in list_parts()])
+@pytest.mark.parametrize("part", make_params(list_parts()))
 def test_killed_at_every_point(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
     bench = make_bench(part.shape)
     try_part(bench, make_reference(bench), sweep_figures, part)
@@ -153,20 +161,40 @@ REJECTED_PARTS = [
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("40-rejected-answer-never-bought-again", "40-kill-resume-every-boundary")
-@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in REJECTED_PARTS])
+@pytest.mark.parametrize("part", make_params(REJECTED_PARTS))
 def test_killed_at_every_point_with_rejected_answers(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
     bench = make_bench(part.shape)
     try_part(bench, make_reference(bench), sweep_figures, part, "rejected")
 
 
+HEDGED_PARTS = [
+    Part("library", "hedged", ("emit",), 4),
+    Part("library", "hedged", ("emit", "request"), 5, 4),
+    Part("cli", "hedged", ("commit",)),
+]
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("15-hedge", "40-kill-resume-every-boundary")
+@pytest.mark.parametrize("part", make_params(HEDGED_PARTS))
+def test_killed_at_every_point_with_two_members_at_work(
+    make_bench: MakeBench, sweep_figures: Figures, part: Part
+) -> None:
+    bench = make_bench(part.shape)
+    try_part(bench, make_reference(bench), sweep_figures, part)
+
+
+SHARED_REJECTED_PARTS = [Part("library", shape, ("emit",), 2, 2) for shape in ("triad-rejected", "fallbacks-rejected")]
+
+
 @pytest.mark.sweep
 @pytest.mark.behaviour("40-rejected-answer-never-bought-again", "16-both-stores")
-@pytest.mark.parametrize("shape", ["triad-rejected", "fallbacks-rejected"])
+@pytest.mark.parametrize("part", make_params(SHARED_REJECTED_PARTS, "postgres/"))
 def test_killed_at_every_point_with_rejected_answers_on_postgres(
-    make_shared_bench: MakeBench, sweep_figures: Figures, shape: str
+    make_shared_bench: MakeBench, sweep_figures: Figures, part: Part
 ) -> None:
-    bench = make_shared_bench(shape)
-    try_part(bench, make_reference(bench), sweep_figures, Part("library", shape, ("emit",), 2, 2), "rejected")
+    bench = make_shared_bench(part.shape)
+    try_part(bench, make_reference(bench), sweep_figures, part, "rejected")
 
 
 def try_part(bench: CrashBench, reference: Outcome, sweep_figures: Figures, part: Part, sweep: str = "crash") -> None:
@@ -199,7 +227,7 @@ SHARED_PARTS = [
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("16-both-stores")
-@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in SHARED_PARTS])
+@pytest.mark.parametrize("part", make_params(SHARED_PARTS, "postgres/"))
 def test_killed_at_every_point_on_postgres(make_shared_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
     bench = make_shared_bench(part.shape)
     reference = make_reference(bench, STARTERS[part.starter]())  # a worker of a database writes no report file
@@ -218,12 +246,23 @@ def test_a_run_on_postgres_killed_at_commits_ends_the_same(make_shared_bench: Ma
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-fsck")
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in REJECTED_SHAPES])
+@pytest.mark.parametrize("shape", PLAIN_SHAPES)
 def test_a_run_killed_and_killed_again_while_it_is_resumed_ends_the_same(make_bench: MakeBench, shape: str) -> None:
     bench = make_bench(shape)
     reference = make_reference(bench)
     trial = try_points(bench, Library(), reference, [f"emit:{reference.events // 2}", "request:1"])
     assert (trial.kills, trial.problems) == (2, [])
+
+
+@pytest.mark.behaviour("15-hedge", "40-kill-resume-every-boundary", "40-unknown-price-is-unknown")
+def test_a_run_killed_while_two_members_work_on_a_step_ends_the_same(make_bench: MakeBench) -> None:
+    """The fourth request is that of the member that is asked too. Its notice and the unknown cost are kept."""
+    bench = make_bench("hedged")
+    reference = make_reference(bench)
+    ((first,),) = bench.workspace.rows("SELECT seq FROM events WHERE type = 'hedge'")
+    for points in (["request:4", "request:1"], [f"emit:{first}"], [f"emit:{first + 1}"]):
+        trial = try_points(bench, Library(), reference, points)
+        assert (trial.kills, trial.problems) == (len(points), []), points
 
 
 QUICK_REJECTED = (
@@ -238,7 +277,10 @@ QUICK_REJECTED = (
 @pytest.mark.behaviour("40-rejected-answer-never-bought-again", "40-kill-during-resume")
 @pytest.mark.parametrize(
     "shape",
-    [pytest.param(shape, marks=() if shape in QUICK_REJECTED else pytest.mark.sweep) for shape in REJECTED_SHAPES],
+    [
+        pytest.param(shape, marks=() if shape in QUICK_REJECTED else (pytest.mark.sweep, pytest.mark.covers(shape)))
+        for shape in REJECTED_SHAPES
+    ],
 )
 def test_answers_that_were_rejected_before_a_kill_are_not_bought_again(make_bench: MakeBench, shape: str) -> None:
     """Killed when the first step has ended without an answer, and again when it is resumed."""

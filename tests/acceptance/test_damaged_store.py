@@ -1,4 +1,6 @@
-"""Damaged, foreign, newer and older databases: one clear line, no file is lost or overwritten, and repair saves what it can."""
+"""Damaged, foreign, newer and older databases: one clear line, no file is lost or overwritten, and repair saves what
+it can.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def above(done: Result, words: str) -> list[str]:
 
 def shown(workspace: Workspace, council: Terminal) -> Result:
     """Replay the newest run to get its answer as printed."""
-    done = council("replay")
+    done = council("runs", "replay")
     assert done.code == 0
     return done
 

@@ -58,7 +58,9 @@ class Bench:
         return self.behaviour.reply(seen) if is_victim and self.behaviour and self.behaviour.reply else None
 
     def look(self) -> Counter[str]:
-        """Return what each run has spent, reserved and holds, in billionths of a dollar, and remember the highest amounts."""
+        """Return what each run has spent, reserved and holds, in billionths of a dollar, and remember the highest
+        amounts.
+        """
         path = self.workspace.data / "council.db"
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             rows = db.execute("SELECT run, sum(coalesce(charged, reserved, 0)) FROM spending GROUP BY run").fetchall()

@@ -73,6 +73,27 @@ def test_a_crash_during_the_race_buys_no_stored_answer_again(slow_beta: Workspac
     assert council("runs", "fsck", done.json["run"]).code == 0
 
 
+@pytest.mark.behaviour("15-hedge", "40-unknown-price-is-unknown")
+def test_after_a_crash_the_report_has_the_hedge_and_the_unknown_cost_of_the_first_request(
+    slow_beta: Workspace, council: Terminal
+) -> None:
+    """Only beta has no price, and it is not asked again."""
+    models = ("alpha", "gamma", "chair", "spare")
+    prices = "".join(f'[prices."sim:{model}"]\ninput = 5.0\noutput = 25.0\n' for model in models)
+    slow_beta.configure(beta=["sim:spare"], more=prices)
+    gate = slow_beta.provider.hold(lambda seen: seen.model in ("beta", "spare"))
+    process = slow_beta.process("--allow-unpriced", *RUN)
+    gate.wait(count=2)
+    kill(process)
+    gate.release()
+    done = council("resume", "--json")
+    assert [seen.model for seen in slow_beta.provider.log].count("beta") == 1
+    assert (done.json["cost"]["usd"], done.json["cost"]["unpriced"]) == (None, ["sim:beta"])
+    seats = {seat["name"]: seat for seat in done.json["seats"]}
+    assert (seats["beta"]["served_by"], seats["beta"]["cost"]) == ("sim:spare", None)
+    assert [hedge["by"] for hedge in seats["beta"]["hedged"]] == ["sim:spare"]
+
+
 @pytest.mark.behaviour("15-hedge")
 def test_without_the_flag_no_second_member_is_asked(slow_beta: Workspace, council: Terminal) -> None:
     slow_beta.answers.instead["beta"] = Reply(delay=0.5)

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, mark, wait_for_exit
+from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.acceptance.test_worker import queue_run
+from tests.fake_provider import Reply
 
 
 def start_run(council: Terminal, question: str = QUESTION, protocol: str = "triad") -> str:
@@ -37,6 +39,37 @@ def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(
     assert council("runs", "search", "archive").out.splitlines()[1].startswith(first)
     assert council("runs", "search", "no such word").out == 'no runs match "no such word"\n'
     assert council("runs", "search").code == 2
+
+
+@pytest.mark.behaviour("00-runs-search-excerpt")
+def test_a_search_shows_the_words_in_their_context(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["chair/merge"] = Reply(
+        f"Move it.\n{'Nothing to see here. ' * 30}The \x1b[31mretention\x07 rules allow\na Deletion. {'More text. ' * 30}"
+    )
+    run = start_run(council)
+    (row,) = council("runs", "search", "retention", "deletion", "--json").json
+    assert row["run"] == run
+    assert "The retention rules allow a Deletion. More text." in row["excerpt"]
+    assert row["excerpt"].startswith("…") and row["excerpt"].endswith("…") and len(row["excerpt"]) < 160
+    assert council("runs", "search", "archive", "--json").json[0]["excerpt"] == QUESTION
+    shown = council("runs", "search", "retention").out
+    _, first, excerpt = shown.splitlines()
+    assert first.startswith(run) and excerpt.startswith("  …") and "The retention rules" in excerpt
+    assert not {"\x1b", "\x07"} & set(shown)
+    assert "excerpt" not in council("runs", "--json").json[0]
+
+
+@pytest.mark.behaviour("00-runs-search-excerpt")
+def test_only_a_terminal_shows_the_words_in_bold(workspace: Workspace, council: Terminal) -> None:
+    start_run(council)
+
+    def search(**env: str) -> str:
+        terminal = PseudoTerminal(workspace.folder, "runs", "search", "ARCHIVE", "cold", columns=80, stdout=True, **env)
+        terminal.wait_for_exit()
+        return terminal.screen
+
+    assert "\x1b[1marchive\x1b[0m move to \x1b[1mcold\x1b[0m" in search()
+    assert "\x1b[1m" not in search(NO_COLOR="1")
 
 
 # Names

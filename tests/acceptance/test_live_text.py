@@ -1,4 +1,6 @@
-"""Streamed text of unfinished statements: it is stored for other processes to show, and removed when the run or its process ends."""
+"""Streamed text of unfinished statements: it is stored for other processes to show, and removed when the run or its
+process ends.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_every_report_fits_the_published_schema(
     fits(done.json, "report")
     assert (done.json["status"], done.code) == (status, {"complete": 0, "incomplete": 3, "failed": 4}[status])
     assert list(done.json)[:5] == ["schema", "run", "name", "status", "task"]
-    for arguments in (("report", "--json"), ("runs", "show", "--json"), ("replay", "--json")):
+    for arguments in (("report", "--json"), ("runs", "show", "--json"), ("runs", "replay", "--json")):
         again = council(*arguments)
         assert (again.code, again.json) == (0, done.json)
 

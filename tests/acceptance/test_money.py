@@ -142,7 +142,9 @@ def test_a_longer_question_costs_more_also_when_the_rehearsal_is_shared(priced: 
 
 @pytest.mark.behaviour("00-exit-budget")
 def test_a_run_stops_at_its_cap_and_resumes_with_a_higher_one(priced: Workspace, council: Terminal) -> None:
-    """The drafts are much longer than the output limits of their requests, so that the next phase costs more than planned."""
+    """The drafts are much longer than the output limits of their requests, so that the next phase costs more than
+    planned.
+    """
     long_text = " ".join(f"word{n}" for n in range(6000))
     for seat in ("alpha", "beta", "gamma"):
         priced.answers.instead[f"{seat}/draft"] = [Reply(text=long_text)]

@@ -103,9 +103,9 @@ def test_a_run_is_shown_exported_and_replayed(old: OldStore, council: Terminal, 
         assert (shown.code, run in shown.out) == (0, True), shown.err
     assert council("runs", "show", run, "--json").json["run"] == run
     assert council("runs", "export", run, "--json").json["results"].keys() == old.answers(run).keys()
-    played = council("replay", run, "--speed", "0")
+    played = council("runs", "replay", run, "--speed", "0")
     assert (played.code, bool(played.out + played.err)) == (0, True)
-    events = [json.loads(line) for line in council("replay", run, "--speed", "0", "--jsonl").out.splitlines()]
+    events = [json.loads(line) for line in council("runs", "replay", run, "--speed", "0", "--jsonl").out.splitlines()]
     told = {event["key"] for event in events if event["type"] == "statement"}
     assert told == old.answers(run).keys()
 

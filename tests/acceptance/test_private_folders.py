@@ -1,4 +1,6 @@
-"""Permissions of everything that Council creates, for each command as the first one in an empty home, with three umasks."""
+"""Permissions of everything that Council creates, for each command as the first one in an empty home, with three
+umasks.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +78,7 @@ FORMS: dict[str, tuple[First, ...]] = {
     "ask": (First(("ask", *ASK), writes=(DATABASE,)),),
     "runs": (First(("runs",)), First(("runs", "fsck")), First(("runs", "export", "-o", "run.json"), exits=NO_RUN)),
     "replay": (First(("replay",), exits=NO_RUN),),
+    "list": (First(("list",)), First(("list", "models"))),
     "report": (First(("report",), exits=NO_RUN),),
     "gate": (First(("gate",), exits=NO_RUN),),
     "spend": (First(("spend",)),),
@@ -114,7 +117,8 @@ QUICK = [first for name in ("", "serve", "mcp", "config", "eval") for first in F
 QUICK_CASES = [pytest.param(first, id=" ".join(first.arguments)[:60]) for first in QUICK]
 
 
-# Places that the user named, and folders of other programs: they follow the umask, and other users can never write to them.
+# Places that the user named, and folders of other programs: they follow the umask, and other users can never write to
+# them.
 NAMED = (
     "project/.agents", "project/made", "project/answer.md", "project/set.eval", "project/set.eval/result.json",
     "project/set.eval/table.txt", "home/.claude", "home/.claude/*",

@@ -1,4 +1,6 @@
-"""Prompt caches in the real command: requests, bill, estimate and resume, with endpoints that cache by the vendors' rules."""
+"""Prompt caches in the real command: requests, bill, estimate and resume, with endpoints that cache by the vendors'
+rules.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +195,9 @@ def test_a_reservation_does_not_count_on_the_cache(lab: Lab, council: Terminal) 
     provider = lab("anthropic")
     report = council("--json", "--max-cost", "5", *PROTOCOLS["triad"]).json
     assert report["cost"]["cached_saving"] > 0
-    sent = [event for event in council("replay", "--jsonl", report["run"]).out.splitlines() if '"attempt"' in event]
+    sent = [
+        event for event in council("runs", "replay", "--jsonl", report["run"]).out.splitlines() if '"attempt"' in event
+    ]
     most = [json.loads(event)["most"] for event in sent]
     assert len(most) == len(provider.log)
     for seen, reserved in zip(provider.log, most, strict=True):

@@ -45,7 +45,9 @@ def home(tmp_path: Path, provider: FakeProvider) -> Path:
 
 
 def make_environment(place: Path, home: Path) -> dict[str, str]:
-    """Make a fresh virtual environment that sees the installed dependencies. pip installs into it and downloads nothing."""
+    """Make a fresh virtual environment that sees the installed dependencies. pip installs into it and downloads
+    nothing.
+    """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
     (packages,) = place.glob("lib/python3*/site-packages")
     (packages / "installed.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
@@ -58,7 +60,9 @@ def make_environment(place: Path, home: Path) -> dict[str, str]:
 
 
 def run_in_terminal(script: str, folder: Path, env: dict[str, str]) -> tuple[int, Screen]:
-    """Run a shell script with all streams at a terminal of 40 lines and 100 columns; say yes, or press Enter, at every question."""
+    """Run a shell script with all streams at a terminal of 40 lines and 100 columns; say yes, or press Enter, at
+    every question.
+    """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     process = subprocess.Popen(

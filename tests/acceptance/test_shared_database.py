@@ -1,4 +1,6 @@
-"""Runs in PostgreSQL through the real command: crashes, takeover, views and budgets over processes with their own data folders."""
+"""Runs in PostgreSQL through the real command: crashes, takeover, views and budgets over processes with their own
+data folders.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,10 @@ def test_a_stopped_process_whose_run_was_taken_over_writes_nothing(
 
 
 def suspend_and_take_over(shared: Workspace, council: Terminal, database: str, process: Process) -> Counter[str]:
-    """Suspend a process until its lease has expired, let another one end its run, and continue it. Return what happened."""
+    """Suspend a process until its lease has expired, let another one end its run, and continue it.
+
+    Return what happened.
+    """
     known = set(shared.runs())
     process.send_signal(signal.SIGSTOP)
     listed = council("runs", "list", "--json")

@@ -1,4 +1,6 @@
-"""Workers of a shared database: they execute queued runs, take over those of dead workers, and store nothing without a lease."""
+"""Workers of a shared database: they execute queued runs, take over those of dead workers, and store nothing without
+a lease.
+"""
 
 from __future__ import annotations
 

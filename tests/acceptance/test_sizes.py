@@ -1,4 +1,6 @@
-"""Councils of 2, 4 and 8 members by `-m`, for every protocol, with and without an absent seat; and the flags on the command line."""
+"""Councils of 2, 4 and 8 members by `-m`, for every protocol, with and without an absent seat; and the flags on the
+command line.
+"""
 
 from __future__ import annotations
 

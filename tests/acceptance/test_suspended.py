@@ -1,4 +1,6 @@
-"""Busy stores and suspended processes: other councils continue, readers do not wait, and nothing that was paid for is lost."""
+"""Busy stores and suspended processes: other councils continue, readers do not wait, and nothing that was paid for
+is lost.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_with_v_the_plan_the_table_and_the_paths_stay(workspace: Workspace) -> N
         assert count(rows, words) == 1, (words, "\n".join(rows))
     assert rows[0].startswith("4 calls · cost unknown")
     assert count(rows, "! alpha, beta and gamma use the same vendor (sim)") == 1
-    assert count(rows, f"replay: council replay {run}") == 1
+    assert count(rows, f"replay: council runs replay {run}") == 1
     assert any(row.split()[:1] == ["report"] for row in rows) and f" · {run} · council open" in rows[-1]
 
 
@@ -127,7 +127,7 @@ def test_one_wrong_address_is_one_line_during_the_run_and_one_warning_after_it(w
 def test_a_replay_at_a_terminal_uses_the_same_view(workspace: Workspace) -> None:
     assert workspace.council(*TRIAD, QUESTION).code == 0
     sent = len(workspace.provider.log)
-    terminal = PseudoTerminal(workspace.folder, "replay", "--speed", "50", columns=80, lines=24, stdout=True)
+    terminal = PseudoTerminal(workspace.folder, "runs", "replay", "--speed", "50", columns=80, lines=24, stdout=True)
     done = terminal.wait_for_exit()
     rows = terminal.draw()
     assert (done.code, len(workspace.provider.log)) == (0, sent)
@@ -146,7 +146,7 @@ def test_raw_prints_markdown_as_it_is_and_past_runs_are_rendered_too(
     monkeypatch.setenv("COLUMNS", "80")
     raw = council("--raw", *TRIAD, QUESTION).out
     assert raw.startswith(f"{ANSWER.strip()}\n\n---\n\nTrust: ")
-    for command in (["runs", "show"], ["report"], ["replay", "--speed", "0"]):
+    for command in (["runs", "show"], ["report"], ["runs", "replay", "--speed", "0"]):
         rendered, printed = council(*command).out, council(*command, "--raw").out
         assert "**archive**" in printed and "**archive**" not in rendered
         assert "\x1b" in rendered and "\x1b" not in printed

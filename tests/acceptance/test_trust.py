@@ -1,4 +1,6 @@
-"""A hostile council.toml: without trust nothing is sent, read or written outside; with trust the plan says what goes where."""
+"""A hostile council.toml: without trust nothing is sent, read or written outside; with trust the plan says what goes
+where.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An earlier version of Council and this one on the same store, in both directions. The earlier ones come from the git history."""
+"""An earlier version of Council and this one on the same store, in both directions.
+
+The earlier ones come from the git history.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,9 @@ def check_out(revision: str, folder: Path) -> None:
         packed.extractall(folder, filter="data")
 
 
-@pytest.fixture(params=STORES, ids=lambda store: " ".join(store))
+@pytest.fixture(
+    params=[pytest.param(store, id=" ".join(store), marks=pytest.mark.covers("/".join(store))) for store in STORES]
+)
 def older(
     request: pytest.FixtureRequest, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> OlderCouncil:

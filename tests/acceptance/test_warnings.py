@@ -130,7 +130,7 @@ def test_parameters_that_an_endpoint_refuses_are_left_out_and_named(workspace: W
     assert dropped == {"stream_options", "response_format"}
     reason = "sim:chair was asked without stream_options, response_format, which it refused"
     assert rows(done.json, "dropped") == [("chair", "dropped", reason)]
-    assert "which it refused" in council("replay").out
+    assert "which it refused" in council("runs", "replay").out
 
 
 # Loops

@@ -31,7 +31,7 @@ def _works_on(pid: int, data: Path) -> bool:
         env = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
-    return command[1:4] == [b"-m", b"council", b"worker"] and f"COUNCIL_DATA={data}".encode() in env
+    return command[1:5] == [b"-m", b"council", b"serve", b"worker"] and f"COUNCIL_DATA={data}".encode() in env
 
 
 def kill_worker(data: Path) -> None:
@@ -42,7 +42,10 @@ def kill_worker(data: Path) -> None:
 
 
 def wait_for_worker_exit(data: Path) -> None:
-    """Wait until no worker of a data folder is left. Only the found ones are polled: looking at all processes is expensive."""
+    """Wait until no worker of a data folder is left.
+
+    Only the found ones are polled: looking at all processes is expensive.
+    """
     while found := workers(data):
         wait_until(partial(_are_gone, found, data), "the worker exited")
 

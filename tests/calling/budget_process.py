@@ -1,4 +1,6 @@
-"""Process with many concurrent requests and a small budget: `python -m tests.calling.budget_process FOLDER URL RUN COUNT DAY_CAP`."""
+"""Process with many concurrent requests and a small budget: `python -m tests.calling.budget_process FOLDER URL RUN
+COUNT DAY_CAP`.
+"""
 
 from __future__ import annotations
 

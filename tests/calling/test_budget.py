@@ -239,7 +239,9 @@ async def test_an_error_status_costs_nothing_at_an_endpoint_that_does_not_bill_i
 
 @pytest.mark.behaviour("40-errors-after-output")
 async def test_an_error_after_output_is_charged_whatever_its_kind(ledger: Ledger) -> None:
-    """An endpoint that rejects what its own model wrote reports a bad request, after it has sent a part of the answer."""
+    """An endpoint that rejects what its own model wrote reports a bad request, after it has sent a part of the
+    answer.
+    """
 
     class Rejecting(FunctionMember):
         async def send(self, body: bytes, on_delta: Callable[[str], None]) -> Answer:

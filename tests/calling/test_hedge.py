@@ -16,6 +16,7 @@ from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.members.base import Member
 from council.money import Price, Rates
+from council.store.interface import AttemptResult, Row
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
 from tests.calling.helpers import KEY, RUN, Hanging, answering, events_of, fault, reload_ledger, step
@@ -64,8 +65,13 @@ async def hedged(
 
 def results_of(ledger: Ledger) -> list[tuple[str, str]]:
     """Return the member of each attempt, and whether it answered."""
-    rows = [(attempt.member, attempt.result) for attempt in ledger.attempts(KEY)]
-    return [(name, "open" if result is None else result.get("fault", "answer")) for name, result in rows]
+    return [(attempt.member, _describe(attempt.result)) for attempt in ledger.attempts(KEY)]
+
+
+def _describe(result: AttemptResult | None) -> str:
+    if result is None:
+        return "open"
+    return str(result.get("fault", "answer"))
 
 
 @pytest.mark.behaviour("15-hedge")
@@ -160,7 +166,7 @@ async def test_a_failure_of_one_member_leaves_the_other_at_work(
 
     outcome = await hedged(ledger, step("one", "two"), make(0, "one"), make(1, "two"))
     assert (outcome.state, outcome.served_by) == expected
-    given_up = [bool((attempt.result or {}).get("given_up")) for attempt in ledger.attempts(KEY)]
+    given_up = [bool(attempt.result and attempt.result.get("given_up")) for attempt in ledger.attempts(KEY)]
     assert any(given_up) is (not outcome.ok)  # a resumed run asks again only if no member is left
 
 
@@ -209,10 +215,47 @@ async def test_no_second_member_is_asked_without_room_in_the_budget(ledger: Ledg
 # Crashes
 
 
-async def stop_race(ledger: Ledger, *members: Answers) -> None:
+@pytest.mark.behaviour("15-hedge")
+async def test_a_stored_attempt_of_the_second_member_has_its_hedge(
+    ledger: Ledger, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stops when the attempt is stored, and writes nothing after it, has stored the hedge too."""
+    slow, other = Answers("one"), Answers("two")
+    task = asyncio.ensure_future(hedged(ledger, step("one", "two"), slow, other))
+    write, post = store.write, store.post
+
+    async def write_until_the_second_attempt(run: str, rows: Sequence[Row]) -> None:
+        await write(run, rows)
+        if any(table == "intent" and values[2] == "two" for table, values in rows):
+            monkeypatch.setattr(store, "post", lambda *given, **more: None)
+
+    monkeypatch.setattr(store, "write", write_until_the_second_attempt)
+    await other.reached.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    monkeypatch.setattr(store, "post", post)
+    again = await reload_ledger(store)
+    assert [attempt.member for attempt in again.attempts(KEY)] == ["one", "two"]
+    (hedge,) = events_of(again, ev.Hedged)
+    assert (hedge.key, hedge.member, hedge.by) == (KEY, "one", "two")
+
+
+@pytest.mark.behaviour("15-hedge")
+async def test_a_hedge_that_goes_on_after_a_crash_is_told_once(ledger: Ledger, store: SqliteStore) -> None:
+    """one has failed and waits for its retry, and two is at work, when the process stops."""
+    first, other = answering("one", fault("server")), Answers("two")
+    first.backoff = 5.0
+    await stop_race(ledger, first, other)
+    again = await reload_ledger(store)
+    outcome = await hedged(again, step("one", "two"), Answers("one"), answering("two", "Spaces."))
+    assert (outcome.served_by, len(events_of(again, ev.Hedged))) == ("two", 1)
+
+
+async def stop_race(ledger: Ledger, *members: Answers | FunctionMember) -> None:
     task = asyncio.ensure_future(hedged(ledger, step("one", "two"), *members))
     for member in members:
-        await member.reached.wait()
+        if isinstance(member, Answers):
+            await member.reached.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -73,7 +73,7 @@ def test_an_absence_without_usage_can_be_parsed() -> None:
 async def test_a_seat_that_is_asked_again_counts_only_new_usage(ledger: Ledger, store: SqliteStore) -> None:
     failing = answering("one", Answer("", usage=Usage(10, 5)), fault("auth"))
     first = await call(ledger, step(), failing)
-    absence = ev.WasAbsent(KEY, "draft", "alpha", first.state, "", first.attempts, first.usage.as_json())
+    absence = ev.WasAbsent(KEY, "draft", "alpha", first.state, "", first.attempts, dict(first.usage.as_json()))
     await ledger.emit_durably(absence)
     outcome = await call(await reload_ledger(store), step(), answering("one", Answer("Tabs.", usage=Usage(1, 1))))
     assert (first.usage, outcome.usage) == (Usage(10, 5), Usage(1, 1))

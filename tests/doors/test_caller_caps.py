@@ -29,7 +29,8 @@ PRICES = '[prices."sim:*"]\ninput = 5.0\noutput = 25.0\n'
 BUDGET = f"[budget]\nmax_cost = {RUN_CAP}\nmax_cost_per_day = {DAY_CAP}\n"
 HIGH = 1e6
 
-# What each operation with a body can spend: nothing, or what the table of requests below tries. A new one has to be added.
+# What each operation with a body can spend: nothing, or what the table of requests below tries. A new one has to be
+# added.
 FREE = {
     "open_session": "checks a token", "create_code": "makes a code", "estimate_run": "makes a plan", "cancel_run": "ends a run",
     "change_run": "changes a title", "answer_ask": "answers as a person", "delete_run": "removes a run",

@@ -1,4 +1,6 @@
-"""The fold of a run's events into the text that chat programs show, with events in the orders in which they can arrive."""
+"""The fold of a run's events into the text that chat programs show, with events in the orders in which they can
+arrive.
+"""
 
 from __future__ import annotations
 

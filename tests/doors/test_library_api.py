@@ -8,7 +8,7 @@ import json
 import math
 import subprocess
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -380,14 +380,89 @@ def test_a_member_that_raises_is_an_absent_seat_with_the_name_of_the_exception(p
 
 @pytest.mark.behaviour("30-member-raises")
 @pytest.mark.parametrize("answer", [
-    None, "text", council.Answer(5), council.Answer("text", usage=None), council.Answer("text", model=b"m"),  # type: ignore[arg-type]
-    council.Answer("text", id=b"m"), council.Answer("text", finish=None),  # type: ignore[arg-type]
+    None, "text", council.Answer(5), council.Answer("text", usage=None),  # type: ignore[arg-type]
 ])  # fmt: skip
 def test_a_member_that_returns_no_answer_is_an_absent_seat(answer: Any) -> None:
     report = convene_careless(Careless("answer", answer))
     (missing,) = (row for row in report.degraded if row.seat == "beta")
     assert (report.status, missing.state) == ("complete", "failed(member)")
     assert missing.reason.startswith("TypeError: ")
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize("fields", [{"model": None}, {"model": b"m"}, {"id": 5}, {"finish": None}], ids=repr)
+def test_an_answer_with_odd_metadata_counts(fields: Any) -> None:
+    """It is paid for, and `model=response.get("model")` is None where the endpoint does not name the model."""
+    report = convene_careless(Careless("answer", council.Answer("I advise spaces.", **fields)))
+    assert (report.status, [row for row in report.degraded if row.seat == "beta"]) == ("complete", [])
+
+
+async def fail() -> None:
+    raise ConnectionError("aborted")
+
+
+class FailingGroup(Careless):
+    async def send(self, body: bytes, on_delta: Any) -> council.Answer:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+            group.create_task(asyncio.sleep(3600))
+        raise AssertionError
+
+
+class ErrorAfterFailedGroup(Careless):
+    async def send(self, body: bytes, on_delta: Any) -> council.Answer:
+        with suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+        raise ConnectionError("aborted")
+
+
+class OwnCancellation(Careless):
+    async def send(self, body: bytes, on_delta: Any) -> council.Answer:
+        task = asyncio.current_task()
+        assert task
+        task.cancel()
+        await asyncio.sleep(0)
+        raise AssertionError
+
+
+class UnreadableAnswer(council.Answer):
+    def __getattribute__(self, name: str) -> Any:
+        if name == "text":
+            raise ConnectionError("aborted")
+        return super().__getattribute__(name)
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        (FailingGroup("", None), "ExceptionGroup: "),
+        (ErrorAfterFailedGroup("", None), "ConnectionError: aborted"),
+        (OwnCancellation("", None), "CancelledError"),
+        (Careless("answer", UnreadableAnswer("Tabs.")), "ConnectionError: aborted"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_member_whose_own_tasks_fail_is_an_absent_seat(member: Careless, reason: str) -> None:
+    report = convene_careless(member)
+    (missing,) = (row for row in report.degraded if row.seat == "beta")
+    assert (report.status, missing.state) == ("complete", "failed(member)")
+    assert missing.reason.startswith(reason)
+
+
+@pytest.mark.behaviour("30-member-raises")
+def test_a_member_may_handle_the_failure_of_its_own_tasks() -> None:
+    class Recovering(Careless):
+        async def send(self, body: bytes, on_delta: Any) -> council.Answer:
+            with suppress(ExceptionGroup):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(fail())
+            await asyncio.sleep(0)
+            return await super().send(body, on_delta)
+
+    report = convene_careless(Recovering("", None))
+    assert (report.status, [row for row in report.degraded if row.seat == "beta"]) == ("complete", [])
 
 
 @pytest.mark.behaviour("30-member-raises")

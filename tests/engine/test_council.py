@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ from council.errors import (
 )
 from council.members.scripted import Scripted
 from council.store.sqlite import SqliteStore
-from council.types import Answer, Json, Outcome, Roster, Seat, Statement, Step, Verdict
+from council.types import Answer, Json, LookupQuery, Outcome, Roster, Seat, Statement, Step, Verdict
 from tests.run_session import ALPHA, BETA, CHAIR, GAMMA, ROSTER, FunctionMember, RunSession, open_session
 
 pytestmark = pytest.mark.anyio
@@ -388,10 +388,10 @@ async def test_an_effect_is_a_ledger_step_and_is_not_repeated(
         done.append(wanted)
         return [{"path": "a.py", "text": "café"}]
 
-    async def use(session: RunSession) -> list[Json]:
+    async def use(session: RunSession) -> Sequence[object]:
         async with session.council.phase("r1"):
             if kind == "look":
-                return await session.council.look(ALPHA, {"paths": ["a.py"]})
+                return await session.council.look(ALPHA, {"files": [], "names": ["a.py"], "patterns": []})
             return await session.council.search(["tabs"])
 
     session = await open_session(store, folder, effects={kind: effect})
@@ -408,7 +408,8 @@ async def test_a_missing_effect_is_a_clear_error(store: SqliteStore, folder: Pat
     council = (await open_session(store, folder)).council
     with pytest.raises(EngineError, match=f'no "{kind}" effect: configure a packet or a search provider'):
         async with council.phase("r1"):
-            await (council.look(ALPHA, {}) if kind == "look" else council.search(["tabs"]))
+            wanted: LookupQuery = {"files": [], "names": [], "patterns": []}
+            await (council.look(ALPHA, wanted) if kind == "look" else council.search(["tabs"]))
 
 
 # note and shuffled

@@ -426,7 +426,9 @@ class Attack:
 
 
 def split_prompt(text: str, marks: Callable[[int], str], packet: str) -> Iterator[tuple[str, str]]:
-    """Yield each line with the name of the fence around it, as a reader who knows the marks sees it; "" is our own text."""
+    """Yield each line with the name of the fence around it, as a reader who knows the marks sees it; "" is our own
+    text.
+    """
     inside, mark, block = "", "", 1
     for line in text.splitlines():
         if inside and line == f"{mark}>>>":
@@ -442,7 +444,10 @@ def split_prompt(text: str, marks: Callable[[int], str], packet: str) -> Iterato
 
 
 def find_sentinels(attack: Attack) -> set[str]:
-    """Assert that every foreign line of every prompt is inside one fence and imitates no mark. Return the sentinels found."""
+    """Assert that every foreign line of every prompt is inside one fence and imitates no mark.
+
+    Return the sentinels found.
+    """
     found: set[str] = set()
     packet = attack.prompts.fence_mark("packet")
     for step in attack.steps:
@@ -460,7 +465,17 @@ def find_sentinels(attack: Attack) -> set[str]:
 
 
 QUOTING_CASES = [case for case in CASES[:18] if case.protocol != "solo"]  # solo continues its own conversation
-every_case = pytest.mark.parametrize("case", QUOTING_CASES, ids=lambda case: f"{case.protocol}, {case.title}")
+every_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=f"{case.protocol}, {case.title}",
+            marks=pytest.mark.covers(f"{case.protocol}/{case.title.replace(' ', '-')}"),
+        )
+        for case in QUOTING_CASES
+    ],
+)
 
 
 @pytest.mark.anyio

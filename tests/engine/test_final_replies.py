@@ -178,7 +178,7 @@ def test_a_value_that_does_not_fit_costs_that_value(row: dict[str, Any]) -> None
 def summarize(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the answer that a reader gets, and what is counted of the notes or of the typed reply."""
     if row["kind"] in ("notes", "plain"):
-        notes = parse_notes(text_of(row), seat_names(SEATS)) or {}
+        notes: dict[str, Any] = dict(parse_notes(text_of(row), seat_names(SEATS)) or {})
         counts: dict[str, Any] = {name: len(notes.get(name, ())) for name in ("agreed", "contested")}
         shared, closest = notes.get("recommendation_shared_by"), notes.get("closest_draft")
         return clean_answer(text_of(row)), counts | {"shared_by": shared, "closest_draft": closest}

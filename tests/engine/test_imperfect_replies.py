@@ -1,7 +1,8 @@
-"""Imperfect replies, written by hand in the manner of several vendors: their readings, and those that get the repair turn.
+"""Imperfect replies, written by hand in the manner of several vendors: their readings, and those that get the repair
+turn.
 
-tests/data/imperfect_replies.toml has two tables: `row` is a sample of what models write, `unclear` has replies that must not
-be accepted because they can be read in two ways or are not complete.
+tests/data/imperfect_replies.toml has two tables: `row` is a sample of what models write, `unclear` has replies that
+must not be accepted because they can be read in two ways or are not complete.
 """
 
 from __future__ import annotations

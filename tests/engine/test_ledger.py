@@ -17,7 +17,7 @@ from council.engine.ledger import MAX_STREAM_CHARS, Ledger, compute_fingerprint
 from council.errors import DuplicateKey, LedgerMismatch
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
-from council.types import Message, Outcome
+from council.types import AbsenceRow, Message, Outcome
 from tests.run_session import make_ask
 
 pytestmark = pytest.mark.anyio
@@ -122,7 +122,7 @@ async def test_non_strict_ledger_finds_results_by_key_alone(store: SqliteStore, 
 
 @pytest.mark.behaviour("40-absence-replays")
 async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, ledger: Ledger) -> None:
-    gone = {"seat": "beta", "state": "refused", "reason": "no"}
+    gone: AbsenceRow = {"seat": "beta", "state": "refused", "reason": "no"}
     assert ledger.find_absence("draft", "draft/beta") is None
     ledger.end_phase("draft", {"draft/beta": gone})
     reloaded = await reload_ledger(store)
@@ -173,7 +173,7 @@ async def test_an_answered_request_and_its_prompt_are_only_in_the_store(store: S
     prompt: list[Message] = [{"role": "user", "content": "Tabs or spaces?"}]
     ledger.begin_step(ASKED.key, "print", replace(ASKED, messages=prompt))
     attempt = await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"the request", "")
-    ledger.record_result(ASKED.key, attempt, {"text": "Tabs."})
+    ledger.record_result(ASKED.key, attempt, {"text": "Tabs.", "finish": "stop", "usage": {}, "model": ""})
     assert attempt.body == b"" and ledger.record.entries[0].event == ASKED
     stored = await store.load(RUN)
     assert stored.entries[0].event == replace(ASKED, messages=prompt)

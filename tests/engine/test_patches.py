@@ -38,7 +38,9 @@ def build(minutes: Minutes) -> Json:
 
 
 def interrupted() -> RunBuilder:
-    """A run whose process ended with an open request, and that was resumed; a fallback answered, another request was not."""
+    """A run whose process ended with an open request, and that was resumed; a fallback answered, another request was
+    not.
+    """
     builder = RunBuilder().phase("draft").ask(*NAMES)
     builder.add(ev.Labelled("draft", "beta", {"A": "alpha", "B": "gamma"}))
     builder.fault("alpha", "rate", "429", wait=2.0).retry("alpha", 2, "fallback: m1 failed(rate)", member="scripted:m2")

@@ -157,8 +157,9 @@ def test_seats_that_share_a_member_by_fallback_count_as_one() -> None:
 
 def test_a_run_of_an_older_version_keeps_its_facts() -> None:
     minutes = run()
-    for key in ("agreement", "trust_facts", "notes"):
-        minutes.verdict.pop(key, None)
+    minutes.verdict.pop("agreement", None)
+    minutes.verdict.pop("trust_facts", None)
+    minutes.verdict.pop("notes", None)
     assert (level(minutes), reasons(minutes)) == ("MEDIUM", ["agreement was not assessed"])
     assert level(run(verdict={"verdict": "DISAGREE"})) == "CONTESTED"
     assert level(run(verdict={"outcome": "MODIFIED"})) == "MEDIUM"

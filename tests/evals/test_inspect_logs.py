@@ -1,4 +1,7 @@
-"""Logs that inspect_ai itself wrote are read with the scores that inspect_ai gave. Needs its package, so it is a sweep test."""
+"""Logs that inspect_ai itself wrote are read with the scores that inspect_ai gave.
+
+Needs its package, so it is a sweep test.
+"""
 
 from __future__ import annotations
 

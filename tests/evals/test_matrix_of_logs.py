@@ -1,4 +1,7 @@
-"""Recorded answers from logs of inspect_ai. The package is replaced by a reader of the same shape; a sweep test has the real one."""
+"""Recorded answers from logs of inspect_ai.
+
+The package is replaced by a reader of the same shape; a sweep test has the real one.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,41 @@ def test_each_sample_and_epoch_is_a_question_with_the_answers_and_scores_of_all_
     assert found.truth == ("4", "6 six", "6 six", "8")
     assert found.answers == (("4", "5"), ("7", ""), ("6", ""), ("8", "9"))
     assert found.scores == ((1.0, 0.5), (0.0, None), (0.5, None), (None, None))
+
+
+def test_an_answer_that_the_scorer_left_blank_is_that_of_the_model(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.json", "m/a", [sample(1, "4", "It is 4", "C", extracted="  ")])
+    assert read_matrix([log]).answers == (("it is 4",),)
+
+
+def test_a_sample_without_output_is_an_abstention(tmp_path: Path) -> None:
+    lost = sample(1, "4", "") | {"output": None}
+    log = write_log(tmp_path / "a.json", "m/a", [lost])
+    assert (read_matrix([log]).answers, read_matrix([log]).scores) == ((("",),), ((None,),))
+
+
+def test_two_logs_of_one_model_are_one_column(tmp_path: Path) -> None:
+    logs = [write_log(tmp_path / f"{n}.json", "m/a", [sample(n, "4", answer, "C")]) for n, answer in enumerate("45", 1)]
+    found = read_matrix(logs)
+    assert (found.questions, found.models) == (("sums/1", "sums/2"), ("m/a",))
+    assert found.answers == (("4",), ("5",))
+
+
+def test_only_a_full_score_is_right(tmp_path: Path) -> None:
+    samples = [sample(n, "4", "4", score) for n, score in enumerate(["C", "P", "I", "N", 1, 0.5, True, False], 1)]
+    found = read_matrix([write_log(tmp_path / "a.json", "m/a", samples)])
+    assert [score for (score,) in found.scores] == [1.0, 0.5, 0.0, 0.0, 1.0, 0.5, 1.0, 0.0]
+    assert found.right("m/a") == [True, False, False, False, True, False, True, False]
+
+
+def test_an_error_without_text_is_named_by_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> Any:
+        raise EOFError
+
+    monkeypatch.setattr(sys.modules["inspect_ai.log"], "read_eval_log", fail)
+    with pytest.raises(UsageError, match=r'cut.eval" cannot be read as a log of inspect_ai \(EOFError\)'):
+        (tmp_path / "cut.eval").touch()
+        read_matrix([tmp_path / "cut.eval"])
 
 
 def test_a_log_without_samples_or_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:

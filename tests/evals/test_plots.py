@@ -29,6 +29,7 @@ ARM: dict[str, Any] = {"arm": "triad", "accuracy": SHARE, "reliability": [], "tr
 def test_a_plot_is_drawn_where_there_is_something_to_compare(
     arm: dict[str, Any], drawn: set[str], tmp_path: Path
 ) -> None:
-    files = write_plots({"arms": [ARM | {"accuracy": UNKNOWN, "arm": "single"}, arm]}, tmp_path)
+    result: Any = {"arms": [ARM | {"accuracy": UNKNOWN, "arm": "single"}, arm]}
+    files = write_plots(result, tmp_path)
     assert set(files) == {tmp_path / f"{name}.{form}" for name in drawn for form in FORMATS}
     assert all(file.stat().st_size for file in files)

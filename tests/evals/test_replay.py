@@ -41,6 +41,7 @@ def test_a_replay_reproduces_the_plurality_and_its_flips_computed_by_hand() -> N
     assert plurality.in_dissent == (False,) * 5 + (True, False, False, False, True)
     # a alone is wrong on 4, 6 and 9: the plurality wins 4 and loses 10.
     best = next(row for row in report["arms"] if row["arm"] == "plurality")["against_best"]
+    assert best is not None
     assert (best["wrong_to_right"], best["right_to_wrong"], best["p_value"], best["decided"]) == (1, 1, 1.0, False)
     assert [(row["agreement"], row["accuracy"]["mean"], row["accuracy"]["n"]) for row in report["agreement"]] == [
         ("full", pytest.approx(2 / 3), 3), ("partial", pytest.approx(4 / 6), 6), ("none", 1.0, 1),
@@ -51,14 +52,14 @@ def test_a_replay_reproduces_the_plurality_and_its_flips_computed_by_hand() -> N
 
 
 def test_a_rule_is_not_called_better_or_worse_than_models_that_only_chance_orders() -> None:
-    # Two of three models are right on each question, and each has 40 of 60: on the other questions, the wrong one is best.
+    # Two of three models are right on each question, and each has 40 of 60: on the other questions, the wrong one is
+    # best.
     rows = [["x" if n % 3 != at else "y" for at in range(3)] for n in range(60)]
     matrix = Matrix(tuple(map(str, range(60))), ("a", "b", "c"), ("x",) * 60, tuple(map(tuple, rows)))
     best, plurality = replay(matrix, ["best", "plurality"]).as_json()["arms"]
     assert best["accuracy"]["mean"] == pytest.approx(2 / 3) and plurality["accuracy"]["mean"] == 1.0
-    assert (
-        plurality["against_best"]["difference"]["mean"] == pytest.approx(1 / 3) and plurality["against_best"]["decided"]
-    )
+    beside = plurality["against_best"]
+    assert beside is not None and beside["difference"]["mean"] == pytest.approx(1 / 3) and beside["decided"]
     # Forty models that guess: the best afterwards looks better than the plurality of them, by chance.
     rng = random.Random(3)
     guesses = tuple(tuple(rng.choice("xy") for _ in range(40)) for _ in range(60))

@@ -1,12 +1,13 @@
 """Prompt caches of the vendors, by their documented rules: what a request reads from the cache and writes to it.
 
     anthropic   marked blocks (`cache_control`, at most four); a mark reads an entry up to 20 blocks before it
-    openai      gpt-5.6 and later: entries end at breakpoints, and writes have a price; without explicit mode there is one at
-                the end of the newest message. Earlier models: the longest prefix of an earlier request, in steps of 128
+    openai      gpt-5.6 and later: entries end at breakpoints, and writes have a price; without explicit mode there is
+                one at the end of the newest message. Earlier models: the longest prefix of an earlier request, in steps
+                of 128
     google      the longest prefix of an earlier request, without a promise
 
-A schema stands before the system text at Anthropic and OpenAI. A prefix below the vendor's minimum is not cached, and an
-entry can be read when the answer to its request has begun. Four characters are one token.
+A schema stands before the system text at Anthropic and OpenAI. A prefix below the vendor's minimum is not cached, and
+an entry can be read when the answer to its request has begun. Four characters are one token.
 """
 
 from __future__ import annotations

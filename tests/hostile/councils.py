@@ -46,7 +46,10 @@ def run_council(folder: Path, config: str, *arguments: str, env: dict[str, str] 
 
 
 def run_many(folder: Path, config: str, count: int, max_files: int | None = None) -> Done:
-    """Run this many councils at once in a child process that may open `max_files` files. The output lists their ends."""
+    """Run this many councils at once in a child process that may open `max_files` files.
+
+    The output lists their ends.
+    """
     return run_child(folder, config, _convene_many, (count, max_files))
 
 

@@ -1,4 +1,6 @@
-"""Hostile endpoint on a real socket: reads requests of every wire and answers those for the model "m1" in one of its modes."""
+"""Hostile endpoint on a real socket: reads requests of every wire and answers those for the model "m1" in one of its
+modes.
+"""
 
 from __future__ import annotations
 

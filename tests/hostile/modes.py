@@ -1,4 +1,6 @@
-"""Table of the hostile endpoint: each mode with its answer, the expected fault, the number of requests and whether they may be billed."""
+"""Table of the hostile endpoint: each mode with its answer, the expected fault, the number of requests and whether
+they may be billed.
+"""
 
 from __future__ import annotations
 

@@ -109,7 +109,9 @@ PARALLEL = 4
 
 
 def configure(endpoint: HostileEndpoint, wire: str, is_shared: bool) -> str:
-    """Return a configuration with one hostile seat; an honest one uses the same endpoint, unless it breaks connections."""
+    """Return a configuration with one hostile seat; an honest one uses the same endpoint, unless it breaks
+    connections.
+    """
     honest = "sim:honest" if is_shared else "scripted:"
     return f"""
 [providers.sim]
@@ -144,7 +146,8 @@ def problems_of(done: Done, name: str, wire: str, endpoint: HostileEndpoint, fol
     paths = [path for path in folder.rglob("*") if path.is_file()]
     files = [path for path in paths if not (is_kept and path.name.startswith("council.db"))]
     host = f"127.0.0.1:{endpoint.port}"
-    # A shared connection that closes at once was idle too long, and a connection may be made again: both are net faults.
+    # A shared connection that closes at once was idle too long, and a connection may be made again: both are net
+    # faults.
     unbilled = FAULT_TABLE["net"].retries if mode.at_connect else 1
     checks = {
         f"the hostile seat is {states['alpha']}, not {sorted(expected)}": states["alpha"] in expected,

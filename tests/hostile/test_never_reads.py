@@ -1,4 +1,6 @@
-"""Endpoints and proxies that do not read a large request: the seat ends at its deadline, and nothing else is held up."""
+"""Endpoints and proxies that do not read a large request: the seat ends at its deadline, and nothing else is held
+up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Output of the real agents, in tests/data/vendor_responses/agents: a program on PATH prints it, and it is read right."""
+"""Output of the real agents, in tests/data/vendor_responses/agents: a program on PATH prints it, and it is read
+right.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,8 @@ async def test_agent_that_ignores_the_schema_gets_one_repair_turn(tmp_path: Path
 async def test_tails_of_both_streams_are_kept_with_the_attempt(tmp_path: Path, ledger: Ledger) -> None:
     agents = FakeAgents(tmp_path, "floods")
     await call(ledger, step("cli:claude"), agents.member(), timeout=lambda member: 60.0)
-    kept = [attempt.result["said"] for attempt in ledger.attempts("draft/alpha") if attempt.result]
+    results = [attempt.result for attempt in ledger.attempts("draft/alpha")]
+    kept = [result["said"] for result in results if result and "fault" in result]
     assert len(kept) == 2
     for said in kept:
         assert "[standard output]\nxxx" in said
@@ -128,7 +129,8 @@ async def test_timeout_names_the_last_complaint_and_keeps_both_tails(tmp_path: P
     outcome = await task
     assert outcome.state == "timed_out"
     assert outcome.reason == "no answer within 60 s; claude reports: rate_limit (status 429)"
-    said = next(attempt.result["said"] for attempt in ledger.attempts("draft/alpha") if attempt.result)
+    results = [attempt.result for attempt in ledger.attempts("draft/alpha")]
+    said = next(result["said"] for result in results if result and "fault" in result)
     assert "[standard output]" in said and "[standard error]\nwaiting for the rate limit" in said
     assert await eventually(lambda: not agents.left())
 

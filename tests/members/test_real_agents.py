@@ -170,7 +170,8 @@ async def check_nothing_is_left(agent: RealAgent) -> None:
 
 
 def usage_of(agent: RealAgent) -> Any:
-    return next(attempt.result["usage"] for attempt in agent.ledger.attempts("draft/alpha") if attempt.result)
+    results = [attempt.result for attempt in agent.ledger.attempts("draft/alpha")]
+    return next(result["usage"] for result in results if result and "usage" in result)
 
 
 @pytest.mark.behaviour("issue-18-agent-real", "issue-18-agent-tools")

@@ -1,4 +1,5 @@
-"""Fake endpoint of the three vendors for their real command-line agents, and the proxy that sees every other connection.
+"""Fake endpoint of the three vendors for their real command-line agents, and the proxy that sees every other
+connection.
 
 It speaks the messages, responses and generateContent formats as far as the agents need them, on one address.
 """

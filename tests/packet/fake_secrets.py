@@ -83,6 +83,8 @@ SECRETS["private-key"] = (pem(), pem().split("\n")[2])
 
 
 def secrets_for(way: str, ways: Iterable[str], share: int) -> list[tuple[str, tuple[str, str]]]:
-    """Return every secret for the first way into a packet, and one in `share` for each other one: all share one filter."""
+    """Return every secret for the first way into a packet, and one in `share` for each other one: all share one
+    filter.
+    """
     every, place = list(SECRETS.items()), list(ways).index(way)
     return every[place % share :: share] if place else every

@@ -1,6 +1,7 @@
 """Files with one secret each, and files that only resemble them, written by authors who had not seen the rules.
 
-The files are compressed, so that this repository contains no key that a scanner reports. benchmarks/secret_filter.py uses them too.
+The files are compressed, so that this repository contains no key that a scanner reports. benchmarks/secret_filter.py
+uses them too.
 """
 
 from __future__ import annotations

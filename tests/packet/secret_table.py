@@ -1,4 +1,6 @@
-"""The table of secrets and look-alikes in tests/data/secret_shapes.toml, expanded at run time. benchmarks/secrets.py uses it too."""
+"""The table of secrets and look-alikes in tests/data/secret_shapes.toml, expanded at run time. benchmarks/secrets.py
+uses it too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every planted secret through every input: refused with its location and never shown; masked or left out on request."""
+"""Every planted secret through every input: refused with its location and never shown; masked or left out on
+request.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +209,9 @@ DENIED = (
 
 
 def denied_cases() -> list[tuple[str, str]]:
-    """Return every name with each way to send a file, and with half of the ways through git: all use one list of names."""
+    """Return every name with each way to send a file, and with half of the ways through git: all use one list of
+    names.
+    """
     by_git = [("diff", "renamed"), ("staged", "deleted")]
     return [(name, way) for n, name in enumerate(DENIED) for way in ("named", "folder", "look", *by_git[n % 2])]
 

@@ -1,4 +1,6 @@
-"""Look-ups that a hostile model or a hostile project writes: nothing outside the folder is read, no secret is shown, none hangs."""
+"""Look-ups that a hostile model or a hostile project writes: nothing outside the folder is read, no secret is shown,
+none hangs.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from council.packet import files, lookups
 from council.packet.files import is_private, match_glob
 from council.packet.lookups import look
 from council.protocols.common.lookups import format_results
+from council.types import LookupRow
 from tests.packet.conftest import write
 from tests.packet.fake_secrets import SECRETS
 
@@ -59,7 +62,7 @@ def project(repo: Path) -> Path:
     return repo
 
 
-def check_rows(rows: list[Json]) -> None:
+def check_rows(rows: list[LookupRow]) -> None:
     """Check that no row shows what it must not, and that each refusal is one line for the model."""
     shown = json.dumps(rows, ensure_ascii=False) + format_results(rows)
     for text in (OUTSIDE, PRIVATE, SECRET):

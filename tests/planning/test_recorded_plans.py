@@ -1,7 +1,8 @@
 """Plan objects are the same as those that were recorded: their fields, the order of the fields, and what they say.
 
-A change of the plan object is deliberate: write the recording again with `UPDATE_PLANS=1 pytest tests/planning/test_recorded_plans.py`
-and read its diff. Numbers that depend on the length of the prompts are not recorded.
+A change of the plan object is deliberate: write the recording again with `UPDATE_PLANS=1 pytest
+tests/planning/test_recorded_plans.py` and read its diff. Numbers that depend on the length of the prompts are not
+recorded.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def seat(name: str, verdict: str | None = "PASS", state: str = "ok") -> Json:
     return {"name": name, "verdict": verdict, "state": state, "seconds": 1.5}
 
 
-def report(*findings: Json, **more: Any) -> Json:
+def report(*findings: Json, **more: Any) -> Any:
     value: Json = {
         "schema": "council.report/1", "run": "k3f9", "status": "complete", "task": "validate", "target": "recent",
         "verdict": "PASS", "confidence": "HIGH", "answer": "All well.", "seats": [seat("judge-1"), seat("judge-2")],
@@ -33,7 +33,7 @@ def report(*findings: Json, **more: Any) -> Json:
     return value | more
 
 
-def report_with_absent_seat(**more: Any) -> Json:
+def report_with_absent_seat(**more: Any) -> Any:
     lost = seat("judge-3", None, "timed_out")
     missing = {"seat": "judge-3", "phase": "judge", "state": "timed_out", "reason": "no answer within 120 s"}
     return report(seats=[seat("judge-1"), lost], degraded=[missing], **more)

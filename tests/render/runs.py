@@ -28,7 +28,7 @@ def seat(name: str, role: str = "", model: str = "scripted:m1", **more: Any) -> 
     return {"name": name, "role": role, "perspective": None, "model": model, "vendor": vendor, "fallbacks": []} | more
 
 
-def plan(protocol: str = "collaborative", names: tuple[str, ...] = NAMES, **more: Any) -> dict[str, Any]:
+def plan(protocol: str = "collaborative", names: tuple[str, ...] = NAMES, **more: Any) -> Any:
     roles = ROLES.get(protocol, ROLES["adversarial"])
     seats = [seat(name, roles[i] if i < len(roles) else "") for i, name in enumerate(names)]
     phases = [{"name": name, "calls": calls, "parallel": calls > 1} for name, calls in PHASES.get(protocol, [])]

@@ -1,7 +1,7 @@
 """A terminal for tests: a real pseudo-terminal, and the screen that its output draws.
 
-The screen knows the sequences that Council writes, breaks lines at the width, and breaks them again after a resize, as most
-terminals do.
+The screen knows the sequences that Council writes, breaks lines at the width, and breaks them again after a resize, as
+most terminals do.
 """
 
 from __future__ import annotations

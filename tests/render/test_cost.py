@@ -8,6 +8,7 @@ import pytest
 
 from council import events as ev
 from council.engine.layout import format_cost
+from council.engine.records import CostRow
 from council.render.report import build_report
 from council.render.terminal import format_plan
 from tests.render.runs import RunBuilder, plan, seat
@@ -16,7 +17,7 @@ from tests.render.test_live import draw, row
 PAID = "openai:gpt-5.2"
 
 
-def paid_plan(**more: Any) -> dict[str, Any]:
+def paid_plan(**more: Any) -> Any:
     return plan(seats=[seat("alpha", model=PAID), seat("beta", model=PAID)], **more)
 
 
@@ -81,6 +82,18 @@ def test_one_estimate_makes_the_sum_an_estimate() -> None:
 
 
 @pytest.mark.behaviour("40-unknown-price-is-unknown")
+def test_a_request_without_a_price_that_a_crash_left_open_leaves_the_sum_unknown() -> None:
+    """alpha and its fallback were in flight when the process stopped, and only the fallback was asked again."""
+    builder = asked(RunBuilder(paid_plan()).phase("draft"), "alpha", 2)
+    builder.add(ev.Attempted(builder.key("alpha"), "alpha", 1, "sim:m1"))
+    builder.add(ev.Resumed(builder.minutes.run))
+    billed(asked(builder, "alpha", 3), "alpha", 0.1, 3).answer("alpha", "x", served_by=PAID)
+    value = build_report(builder.close().minutes)
+    assert (value["cost"]["usd"], value["cost"]["unpriced"]) == (None, ["sim:m1"])
+    assert [one["cost"] for one in value["seats"]] == [None, 0.0]
+
+
+@pytest.mark.behaviour("40-unknown-price-is-unknown")
 def test_one_member_without_a_price_leaves_the_sum_unknown_and_the_other_seat_known() -> None:
     builder = RunBuilder(plan(seats=[seat("alpha", model=PAID), seat("beta", model="sim:m1")])).phase("draft")
     billed(asked(builder, "alpha"), "alpha", 0.1).answer("alpha", "x", served_by=PAID)
@@ -100,7 +113,7 @@ def test_one_member_without_a_price_leaves_the_sum_unknown_and_the_other_seat_kn
         ({"usd": None, "estimated": False, "unpriced": ["sim:m1"]}, "cost unknown (sim:m1 unpriced)"),
     ],
 )
-def test_cost_is_formatted(cost: dict[str, Any], expected: str) -> None:
+def test_cost_is_formatted(cost: CostRow, expected: str) -> None:
     assert format_cost(cost) == expected
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 
 from council.render.github import render
-from tests.render.reports import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
+from tests.render.reports import HOSTILE_FINDINGS, finding, report, report_with_absent_seat
 
 
 class Command(NamedTuple):
@@ -37,7 +37,7 @@ def commands(text: str) -> list[Command]:
     return found
 
 
-def annotation(value: Json) -> Command:
+def annotation(value: Any) -> Command:
     _, only = commands(render(report(value)))
     return only
 
@@ -105,7 +105,7 @@ def test_no_injected_command_survives(words: str) -> None:
 
 @pytest.mark.behaviour("50-github")
 @given(HOSTILE_FINDINGS)
-def test_one_finding_is_one_command_for_any_text(value: Json) -> None:
+def test_one_finding_is_one_command_for_any_text(value: Any) -> None:
     text = render(report(value))
     found = commands(text)
     assert len(found) == 2

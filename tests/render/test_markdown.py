@@ -222,7 +222,7 @@ def test_report_file_has_question_facts_answer_statements_and_how_to_replay() ->
         "| alpha | Drafter & Red Teamer | scripted:m1 | scripted:m1 | ok |",
     ):
         assert row in text
-    assert text.endswith("Replay: `council replay r7k2`\n")
+    assert text.endswith("Replay: `council runs replay r7k2`\n")
 
 
 def test_report_file_contains_every_statement_in_full() -> None:

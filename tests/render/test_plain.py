@@ -211,7 +211,7 @@ def test_after_a_run_come_report_spending_and_replay() -> None:
     assert format_summary(build_report(collaborative().minutes)) == [
         "report .agents/council/2027-01-15-collaborative-tabs.md",
         "7 calls · 700 tokens in, 140 out · no cost · 14.0 s",
-        "replay: council replay r7k2",
+        "replay: council runs replay r7k2",
     ]
 
 
@@ -236,7 +236,9 @@ def test_after_an_unfinished_run_comes_resume_and_an_unknown_price_is_called_unk
     ],
 )  # fmt: skip
 def test_the_last_line_has_cost_time_run_and_the_next_step(changed: Json, how: Json, line: str) -> None:
-    assert format_footer(build_report(collaborative().minutes) | changed, **how) == line
+    report = build_report(collaborative().minutes)
+    report.update(changed)  # type: ignore[typeddict-item]
+    assert format_footer(report, **how) == line
 
 
 @pytest.mark.behaviour("50-quiet", "50-notices-once-a-day")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from council.engine.records import PositionRow
 from council.events import Attempted, Billed
 from council.render.markdown import render_document
 from council.render.positions import build_position_history, build_position_table, build_positions, format_positions
@@ -19,7 +20,7 @@ from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_abse
 Json = dict[str, Any]
 
 
-def cells(row: Json) -> str:
+def cells(row: PositionRow) -> str:
     """The positions in seating order, by first letter."""
     return "".join(one["position"][0] for one in row["seats"])
 
@@ -228,6 +229,7 @@ def test_what_the_council_changed_is_told_only_as_far_as_the_facts_go() -> None:
         ["gamma"],
     )
     assert (changed["agree"], changed["differ"], changed["only_one"]) == (1, 1, 1)
+    assert changed["one_model"]
     assert changed["one_model"]["low"] == 0.01 and changed["one_model"]["high"] == 0.03
     assert [(row["topic"], row["status"], cells(row)) for row in report["positions"]] == [
         ("when", "disputed", "aso"),

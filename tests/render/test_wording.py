@@ -12,11 +12,12 @@ import pytest
 
 import council
 from council.engine.layout import format_cost, format_round_name
+from council.engine.records import CostRow
 from council.engine.trust import LIMITS, SUPPORTS
 from council.language import LANGUAGES
 from council.text_cleanup import quote_tail_lines
 from council.types import TrustFact
-from council.wording import Wording, fill_missing, load_wording, read_table
+from council.wording import Sections, Wording, fill_missing, load_wording, read_table
 
 ENGLISH = read_table("en")
 OTHERS = [language for language in LANGUAGES if language != "en"]
@@ -113,7 +114,7 @@ def test_every_fact_has_a_sentence_with_its_seats(language: str, fact: TrustFact
 
 
 def test_a_row_that_a_file_lacks_is_english() -> None:
-    own = {"headings": {"answer": "Antwort"}}
+    own: Sections = {"headings": {"answer": "Antwort"}}
     wording = Wording("de", fill_missing(own, ENGLISH))
     assert wording.heading("answer") == "Antwort"
     assert wording.heading("statements") == "Statements"
@@ -160,7 +161,7 @@ def test_a_phase_is_named_in_the_language(language: str, phase: str, name: str) 
     ],
 )
 def test_a_cost_is_named_in_the_language(language: str, text: str) -> None:
-    cost = {"usd": 0.5, "cap": 1.0, "estimated": True, "unpriced": []}
+    cost: CostRow = {"usd": 0.5, "cap": 1.0, "estimated": True, "unpriced": []}
     assert format_cost(cost, load_wording(language)) == text
 
 

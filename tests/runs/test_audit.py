@@ -49,7 +49,7 @@ def duplicate_event(record: Record, tag: str) -> None:
 
 
 def remove_answer(record: Record) -> None:
-    record.attempts["draft/beta"][0].result = {"fault": "net"}
+    record.attempts["draft/beta"][0].result = {"fault": "net", "detail": "", "said": "", "retry_after": None}
 
 
 def set_status(record: Record, status: str) -> None:

@@ -171,5 +171,14 @@ def test_a_list_over_several_lines_gets_the_fix_for_lists_and_other_broken_lines
     _, lines = read('[\n{"id": "a", "question": "first?"},\n[\n')
     assert ["jq -c" in line for line in lines] == [True, False, False]
     assert lines[0].startswith('line 1: "[" is not JSON') and "one object on each line instead of a list" in lines[0]
+    _, (line, *_) = read(' [\n{"id": "a", "question": "first?"}\n]\n')
+    assert "jq -c" in line
     _, (line,) = read('{"id": \n')
     assert line.endswith("write each row as one JSON object on one line")
+
+
+@pytest.mark.behaviour("50-batch-bad-rows")
+@pytest.mark.parametrize("start", ["[", " [", "{", "\ufeff\n{", "\ufeff["])
+def test_standard_input_that_begins_like_json_is_not_csv(start: str) -> None:
+    assert not detect_csv("-", start.encode())
+    assert detect_csv("rows.csv", start.encode())

@@ -16,7 +16,7 @@ def seat(verdict: str | None, state: str = "ok") -> Json:
     return {"verdict": verdict, "state": state}
 
 
-def report(verdict: str | None, *verdicts: str | None, findings: tuple[str, ...] = (), holes: tuple[str, ...] = (), **more: Any) -> Json:  # fmt: skip
+def report(verdict: str | None, *verdicts: str | None, findings: tuple[str, ...] = (), holes: tuple[str, ...] = (), **more: Any) -> Any:  # fmt: skip
     said = verdicts or (verdict, verdict)
     value: Json = {
         "status": "complete",
@@ -131,5 +131,5 @@ def test_gate_is_deterministic() -> None:
 @pytest.mark.behaviour("50-gate")
 @pytest.mark.parametrize("task", ["brainstorm", "research", "ask"])
 def test_task_without_a_verdict_is_inconclusive(task: str) -> None:
-    code, line = evaluate_gate({**report(None, "PASS"), "task": task}, "fail")
+    code, line = evaluate_gate(report(None, "PASS", task=task), "fail")
     assert (code, line) == (3, f"gate: inconclusive: {task} gives no verdict")

@@ -12,7 +12,15 @@ import pytest
 
 from council.doors.cli import run
 from council.doors.cli.info_commands import format_models
-from council.runs.doctor import add_used_members, diagnose, list_members, list_warnings, preview_seating
+from council.runs.doctor import (
+    DoctorRow,
+    SeatingPreview,
+    add_used_members,
+    diagnose,
+    list_members,
+    list_warnings,
+    preview_seating,
+)
 from council.runs.service import Convener
 from council.settings.catalogue import catalogue
 from tests.fake_provider import FakeProvider, Reply
@@ -32,8 +40,8 @@ def sim(provider: FakeProvider, **more: str) -> list[str]:
     return ["[providers.sim]", *(f'{key} = "{value}"' for key, value in said.items())]
 
 
-def steps(row: dict[str, Any]) -> list[bool | None]:
-    return [row[step] for step in ("configured", "installed", "key", "answered")]
+def steps(row: DoctorRow) -> list[bool | None]:
+    return [row["configured"], row["installed"], row["key"], row["answered"]]
 
 
 def agents(folder: Path) -> dict[str, str]:
@@ -47,7 +55,7 @@ def agents(folder: Path) -> dict[str, str]:
     return {name: bench.env[name] for name in ("PATH", "HOME")}
 
 
-async def rows(convener: Convener, **how: Any) -> dict[str, dict[str, Any]]:
+async def rows(convener: Convener, **how: Any) -> dict[str, DoctorRow]:
     try:
         return {row["member"]: row for row in await diagnose(convener, **how)}
     finally:
@@ -88,8 +96,13 @@ async def test_doctor_names_the_seats_that_the_next_question_has(seated: FakePro
     ("failed", "used"), [([], "a:m"), (["a:m"], "b:m"), (["a:m", "b:m"], "c:m"), (["a:m", "b:m", "c:m"], None)]
 )
 def test_a_seat_whose_member_does_not_answer_has_its_fallback(failed: list[str], used: str | None) -> None:
-    seats = {"seats": [{"seat": "alpha", "member": "a:m", "vendor": "a", "fallbacks": ["b:m", "c:m"]}]}
-    rows = [{"member": name, "answered": name not in failed} for name in ("a:m", "b:m", "c:m")]
+    seats: SeatingPreview = {
+        "protocol": None,
+        "seats": [{"seat": "alpha", "member": "a:m", "vendor": "a", "fallbacks": ["b:m", "c:m"]}],
+        "families": 1,
+        "notices": [],
+    }
+    rows: list[Any] = [{"member": name, "answered": name not in failed} for name in ("a:m", "b:m", "c:m")]
     assert [place["used"] for place in add_used_members(seats, rows)["seats"]] == [used]
 
 
@@ -264,9 +277,9 @@ def test_models_lists_context_size_and_prices() -> None:
     assert plain["claude-haiku-4.5"]["context"] == 200_000
     assert "price" not in plain["claude-haiku-4.5"]
     priced = {row["member"]: row for row in list_members(Convener(), prices=True)}
-    assert float(priced["claude-haiku-4.5"]["price"]["output"]) == 5
+    assert (price := priced["claude-haiku-4.5"]["price"]) and float(price["output"]) == 5
     assert priced["cli:claude"]["price"] is None
-    assert float(priced["local:smollm2"]["price"]["input"]) == 0
+    assert (price := priced["local:smollm2"]["price"]) and float(price["input"]) == 0
 
 
 def test_without_a_key_a_model_has_the_line_of_which_it_is_the_newest() -> None:

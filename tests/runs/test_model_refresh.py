@@ -239,7 +239,8 @@ async def test_models_shows_lines_retired_models_and_what_a_refresh_found(vendor
         "anthropic": False, "openai": False, "google": True,
     }  # fmt: skip
     assert rows["anthropic:claude-opus-5"]["line"] == "opus"
-    assert rows["google:gemini-3-pro-preview"]["retired"]["successor"] == KNOWN[2]
+    retired = rows["google:gemini-3-pro-preview"]["retired"]
+    assert retired is not None and retired["successor"] == KNOWN[2]
     assert rows["anthropic:claude-opus-4.6"]["retired"] == {
         "date": None, "successor": "anthropic:claude-opus-5", "is_over": True,
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from council.runs.spending import summarize_spending
 CENT = 10_000_000  # billionths of a dollar
 
 
-def row(run: str, member: str = "sim:m1", day: str = "2026-11-15", **more: Any) -> dict[str, Any]:
+def row(run: str, member: str = "sim:m1", day: str = "2026-11-15", **more: Any) -> Any:
     usual = {
         "run": run,
         "name": f"council-{run}",
@@ -46,7 +47,7 @@ ROWS = [
 ]
 
 
-def by(groups: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def by(groups: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
     return {group[name]: (group["usd"], group["calls"], group["unpriced"]) for group in groups}
 
 
@@ -113,7 +114,7 @@ def test_unpriced_members_are_listed() -> None:
 # Protocols and what stops saved
 
 
-def removed(run: str, **more: Any) -> dict[str, Any]:
+def removed(run: str, **more: Any) -> Any:
     """Return the row of a run that was removed: only its spending is left."""
     gone: dict[str, Any] = dict.fromkeys(("name", "folder", "protocol", "status", "cost", "stops", "saved"))
     return row(run, **gone) | more
@@ -129,12 +130,13 @@ def test_runs_are_summed_by_protocol_with_the_mean_of_complete_ones_and_what_sto
         row("t1", charged=4 * CENT, protocol="gone-protocol", cost=0.04),
     ]
     spent = summarize_spending(rows, "", "2026-11-15", None)
-    found = {group.pop("protocol"): group for group in spent["protocols"]}
+    found: dict[str, Mapping[str, Any]] = {group["protocol"]: group for group in spent["protocols"]}
+    total: Mapping[str, Any] = spent["total"]
     assert list(found) == ["adversarial", "gone-protocol"]
     counts = ("runs", "complete", "mean", "stops", "saved", "calls", "usd")
     assert [found["adversarial"][name] for name in counts] == [3, 2, 0.2, 3, 0.14, 4, 0.04]
     assert [found["gone-protocol"][name] for name in counts] == [1, 1, 0.04, 0, 0.0, 1, 0.04]
-    assert [spent["total"][name] for name in counts] == [4, 3, pytest.approx(0.44 / 3), 3, 0.14, 5, 0.08]
+    assert [total[name] for name in counts] == [4, 3, pytest.approx(0.44 / 3), 3, 0.14, 5, 0.08]
 
 
 @pytest.mark.behaviour("money-spend-protocols")

@@ -1,4 +1,6 @@
-"""Spans, logs, events and errors of runs with planted secrets: no secret and no key anywhere, and no text without consent."""
+"""Spans, logs, events and errors of runs with planted secrets: no secret and no key anywhere, and no text without
+consent.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +18,7 @@ from council.search import local_files as passages_room
 from council.search import make_provider
 from council.search.local_files import PassageIndex, match_expression, split_passages
 from council.search.provider import SearchProvider
-from council.search.results import research
+from council.search.results import SearchRow, research
 from council.settings import load_settings
 from tests.packet.conftest import write
 from tests.packet.fake_secrets import SECRETS
@@ -70,7 +69,7 @@ async def docs(root: Path) -> AsyncIterator[SearchProvider]:
     await made.close()
 
 
-async def found(finder: SearchProvider, query: str, most: int = 5) -> list[dict[str, Any]]:
+async def found(finder: SearchProvider, query: str, most: int = 5) -> list[SearchRow]:
     return [row for row in await research(finder, [query], max_results=most) if "why" not in row]
 
 

@@ -70,11 +70,10 @@ def test_any_url_can_be_normalised(url: str) -> None:
     assert isinstance(normalise_url(f"https://a.example{url}"), str)
 
 
-class UncheckedUrls:
+class UncheckedUrls(SearchProvider):
     """A provider of another package, whose addresses are shown as they are."""
 
     name = "unchecked"
-    remarks = ()
 
     def __init__(self, *urls: str) -> None:
         self.hits = [Hit(f"page {number}", url, "") for number, url in enumerate(urls)]

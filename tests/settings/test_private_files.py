@@ -53,7 +53,7 @@ def make_open(folder: Path, *files: str) -> Path:
 
 
 @pytest.mark.behaviour("40-private-files")
-@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077], ids=oct)
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o177, 0o277, 0o777], ids=oct)
 def test_private_ignores_the_umask_and_named_follows_it(mask: int, tmp_path: Path) -> None:
     with umask(mask):
         make_private_folder(tmp_path / "own" / "reports")
@@ -62,7 +62,8 @@ def test_private_ignores_the_umask_and_named_follows_it(mask: int, tmp_path: Pat
         open_named_file(tmp_path / "named" / "a").close()
     assert [mode(tmp_path / name) for name in ("own", "own/reports", "own/a")] == [0o700, 0o700, 0o600]
     named = [mode(tmp_path / name) for name in ("named", "named/plots", "named/a")]
-    assert named == [0o775 & ~mask, 0o775 & ~mask, 0o664 & ~mask]
+    folder_mode = 0o775 & ~mask | 0o700  # without the rights of its owner, nothing could be created in it
+    assert named == [folder_mode, folder_mode, 0o664 & ~mask]
 
 
 def test_a_folder_that_exists_keeps_its_permissions(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_open_folders_of_an_older_version_become_private_with_one_notice(tmp_pat
         "HOME": str(home),
         "COUNCIL_CACHE": str(tmp_path / "cache"),
     }
-    done = wait_for_exit(Process(["presets"], tmp_path / "work", trusts=False, **env))
+    done = wait_for_exit(Process(["list", "presets"], tmp_path / "work", trusts=False, **env))
     assert done.err == (
         f'council: other users could read what is in "{data}" and "{config}": 4 folders and 5 files are private now\n'
     )
@@ -97,8 +98,31 @@ def test_open_folders_of_an_older_version_become_private_with_one_notice(tmp_pat
     assert [mode(path) for path in files] == [0o600] * 4
     assert mode(config / "presets/mine.txt") == 0o644, "the user wrote it"
     assert mode(home / ".config") == 0o755, "other programs use it"
-    again = wait_for_exit(Process(["presets"], tmp_path / "work", trusts=False, **env))
+    again = wait_for_exit(Process(["list", "presets"], tmp_path / "work", trusts=False, **env))
     assert (again.code, again.err) == (0, "")
+
+
+@pytest.mark.behaviour("40-private-files-repaired")
+@pytest.mark.parametrize("permissions", [0o1777, 0o755])
+@pytest.mark.parametrize("content", [(), ("worker.log",), ("reports/2026-01-31-sales.md",)], ids=repr)
+def test_a_named_folder_without_a_store_keeps_its_permissions(
+    tmp_path: Path, permissions: int, content: tuple[str, ...]
+) -> None:
+    """It may be /tmp, or a project with reports of its own."""
+    folder = make_open(tmp_path / "named", *content)
+    folder.mkdir(exist_ok=True)
+    folder.chmod(permissions)
+    repair_folder(folder, is_named=True)
+    assert mode(folder) == permissions
+    assert all(mode(folder / name) == 0o644 for name in content if name != "worker.log")
+
+
+@pytest.mark.behaviour("40-private-files-repaired")
+def test_a_folder_for_all_users_is_never_closed(tmp_path: Path) -> None:
+    folder = make_open(tmp_path / "named", "council.db", "worker.log")
+    folder.chmod(0o1777)
+    repair_folder(folder, is_named=True)
+    assert (mode(folder), mode(folder / "council.db"), mode(folder / "worker.log")) == (0o1777, 0o600, 0o600)
 
 
 @pytest.mark.behaviour("40-private-files-repaired")
@@ -176,6 +200,7 @@ def test_a_file_system_without_permissions_is_one_notice_a_day_and_no_failure(tm
     fault = DiskFault(data, first=1, count=0, error=errno.EPERM, operations=("chmod",))
     line = f'council: "{data}" cannot be made private, because the system refuses it: other users may read it\n'
     env = {"COUNCIL_DATA": str(data), "COUNCIL_CACHE": str(tmp_path / "cache")}
+    wait_for_exit(Process(["runs"], tmp_path / "work", **env))  # creates the store, by which the folder is known
     for expected in (line, ""):
         done = wait_for_exit(start_with_fault(fault, ["runs", "--json"], tmp_path / "work", **env))
         assert (done.code, json.loads(done.out), done.err) == (0, [], expected)

@@ -1,4 +1,5 @@
-"""Processes that open a store of an earlier version: `kill` ends one at each statement, `older` is one of an earlier version.
+"""Processes that open a store of an earlier version: `kill` ends one at each statement, `older` is one of an earlier
+version.
 
 python -m tests.store.migration_process kill DATABASE FOLDER [EVERY]
 python -m tests.store.migration_process older FOLDER VERSION

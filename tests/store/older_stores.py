@@ -1,4 +1,6 @@
-"""Stores of earlier schema versions with rows in every table, and their contents as the present version has to keep them."""
+"""Stores of earlier schema versions with rows in every table, and their contents as the present version has to keep
+them.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def list_statements(kind: str, version: int) -> Iterator[str]:
 
 
 def list_inserts(kind: str, version: int, run: str) -> Iterator[tuple[str, str, list[tuple[object, ...]]]]:
-    """Yield each table of a version with its columns and the rows of a run, as a process of that version writes them."""
+    """Yield each table of a version with its columns and the rows of a run, as a process of that version writes
+    them.
+    """
     for table, (sqlite_since, postgres_since, columns, rows) in ROWS.items():
         if version >= (sqlite_since if kind == "sqlite" else postgres_since):
             values: list[tuple[object, ...]] = [(run, *row) for row in rows]

@@ -1,4 +1,6 @@
-"""Stores of every earlier version are migrated once, with all rows: beside running processes, and after kill -9 at any point."""
+"""Stores of every earlier version are migrated once, with all rows: beside running processes, and after kill -9 at
+any point.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +48,7 @@ from tests.store.older_stores import (
 )
 from tests.system_faults import DiskFault, start_with_fault
 
+SQLITE_SCHEMA, POSTGRES_SCHEMA = (f"{name}/schema-{SCHEMA_VERSIONS[name]}" for name in ("sqlite", "postgres"))
 OLDER_SQLITE = range(1, SCHEMA_VERSIONS["sqlite"])
 OLDER_POSTGRES = range(1, SCHEMA_VERSIONS["postgres"])
 # Each file with the digests of its bytes and of its statements. Add a row for a new file, and change none.
@@ -309,7 +312,10 @@ def test_processes_that_open_an_older_store_at_once_migrate_it_once(
 
 
 def kill_at_each_statement(tmp_path: Path, version: int, every: int = 1) -> int:
-    """Migrate files of a version, kill each process before another statement, and check them. Return the number of kills."""
+    """Migrate files of a version, kill each process before another statement, and check them.
+
+    Return the number of kills.
+    """
     path = tmp_path / f"version {version}" / "council.db"
     make_sqlite(path, version)
     before, schema = read_sqlite(path), describe_new_sqlite(tmp_path / f"new {version}")
@@ -338,6 +344,7 @@ def test_a_process_killed_at_a_statement_of_a_migration_changes_nothing(tmp_path
 
 
 @pytest.mark.sweep
+@pytest.mark.covers(SQLITE_SCHEMA)
 @pytest.mark.behaviour("40-killed-migration", "40-migration-keeps-rows")
 def test_a_process_killed_at_every_statement_of_every_migration_changes_nothing(
     tmp_path: Path, sweep_figures: Callable[..., None]
@@ -372,6 +379,7 @@ def test_a_process_killed_while_it_writes_a_migration_changes_nothing_or_everyth
 
 
 @pytest.mark.sweep
+@pytest.mark.covers(SQLITE_SCHEMA)
 @pytest.mark.behaviour("40-killed-migration")
 def test_a_process_killed_at_every_disk_operation_of_a_migration_changes_nothing_or_everything(
     tmp_path: Path, sweep_figures: Callable[..., None]
@@ -466,6 +474,7 @@ def test_a_process_killed_during_a_migration_of_a_database_changes_nothing_or_ev
 
 
 @pytest.mark.sweep
+@pytest.mark.covers(POSTGRES_SCHEMA)
 @pytest.mark.behaviour("40-killed-migration", "40-migration-keeps-rows")
 def test_a_process_killed_at_every_message_of_every_migration_changes_nothing_or_everything(
     postgres: Server, tmp_path: Path, sweep_figures: Callable[..., None]

@@ -288,6 +288,25 @@ async def test_rows_of_several_runs_are_one_transaction_that_is_not_repeated(ope
         assert (record.status, [entry.seq for entry in record.entries]) == ("complete", [1, 2])
         charged = {key: (row.charged, int(row.certainty)) for key, row in record.spending.items()}
         assert charged == {("k", 1): (3, 0), ("m", 1): (2, 1)}
+    await asyncio.gather(*(store.write(run, [("discard_streams", ())]) for run in runs[1:]))
+    live = await store._read(lambda db: db.execute("SELECT run, key FROM live_parts").fetchall())
+    assert live == [(runs[0], "m")]
+    assert store.split_commits == 0
+
+
+@pytest.mark.behaviour("40-budget-race")
+async def test_a_request_that_is_reserved_again_has_its_last_reservation(open_postgres: OpenStore) -> None:
+    """A request that was withdrawn has the number of the next one."""
+    store = open_postgres()
+    first = ("reserve", ("k", 1, "m", 1.0, "2026-11-16", "", 5))
+    await store.write(RUN, [RUN_ROW, event(1), first, ("charge", ("k", 1, 3, 1))])
+    await store.write(RUN, [event(2), ("reserve", ("k", 1, "n", 2.0, "2026-11-17", "p", 7))])
+    rows = await store._read(
+        lambda db: db.execute(
+            "SELECT key, n, member, at, day, price, reserved, charged, estimated FROM spending"
+        ).fetchall()
+    )
+    assert rows == [("k", 1, "n", 2.0, "2026-11-17", "p", 7, None, 0)]
     assert store.split_commits == 0
 
 

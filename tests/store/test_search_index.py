@@ -1,4 +1,6 @@
-"""Full-text index: it finds what a look into every text finds, follows every change of a run, and is not needed to store one."""
+"""Full-text index: it finds what a look into every text finds, follows every change of a run, and is not needed to
+store one.
+"""
 
 from __future__ import annotations
 

@@ -107,7 +107,10 @@ class AnswerSize:
 
 
 def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = False) -> Answer:
-    """Return an acceptable answer, or raise its Fault. A readable reply with contradictions is accepted after its repair turn."""
+    """Return an acceptable answer, or raise its Fault.
+
+    A readable reply with contradictions is accepted after its repair turn.
+    """
     if isinstance(answer, Fault):
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema
@@ -180,8 +183,8 @@ def is_stub(answer: Any, schema: Any = None) -> bool:
 def find_refusal_in_reply(reply: Any, schema: Any) -> str:
     """Return the wording if a typed reply declines the request, or an empty string.
 
-    It does if its answer declines, if all its texts do, or if its first text does, it lists nothing (no finding, no claim)
-    and the other texts add almost nothing.
+    It does if its answer declines, if all its texts do, or if its first text does, it lists nothing (no finding, no
+    claim) and the other texts add almost nothing.
     """
     answer = getattr(reply, getattr(reply, "answer_field", "") or "answer_field", "")
     if isinstance(answer, str) and (wording := find_refusal(answer)):

@@ -8,9 +8,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from council import events as ev
 from council.errors import BudgetSpent, Fault
@@ -29,7 +29,7 @@ from council.money import (
 )
 from council.settings.catalogue import is_reasoning
 from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Hold, Record, Row, SpendingRow
-from council.types import Answer, Ask, Json, Usage, estimate_tokens
+from council.types import Answer, Ask, Usage, estimate_tokens
 
 TOKENS_PER_WORD = 1.4
 MIN_ANSWER_TOKENS = 2048  # tokens; a lower cap truncates answers and saves little
@@ -80,7 +80,9 @@ class NoBudget:
 
 
 def max_answer_tokens(ask: Ask) -> int:
-    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at most 8,192."""
+    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at
+    most 8,192.
+    """
     if ask.max_tokens is not None or ask.words is None:
         return ask.max_tokens or DEFAULT_MAX_TOKENS
     return min(DEFAULT_MAX_TOKENS, max(MIN_ANSWER_TOKENS, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
@@ -98,6 +100,23 @@ def max_billed_tokens(member: Member, ask: Ask) -> int:
     """Return the maximum billed output tokens: the answer cap plus the member's allowance for thinking."""
     output_limit = getattr(member, "max_output_tokens", None)
     return int(output_limit(ask, max_answer_tokens(ask)) if output_limit else max_answer_tokens(ask))
+
+
+class OutputLimitsObject(TypedDict):
+    """Stored output limits."""
+
+    share: float
+    words: float
+    max_thinking: int | None
+    low_effort: bool
+
+
+class SpendingPlanObject(TypedDict):
+    """A stored spending plan."""
+
+    limits: OutputLimitsObject
+    phases: list[list[str | int]]  # name and billionths of a dollar of each
+    largest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +142,13 @@ class OutputLimits:
         """Return whether an answer may be cut or asked to be shorter than without a cap."""
         return self.words < 1 or self.low_effort
 
-    def as_json(self) -> Json:
-        return asdict(self)
+    def as_json(self) -> OutputLimitsObject:
+        return {
+            "share": self.share,
+            "words": self.words,
+            "max_thinking": self.max_thinking,
+            "low_effort": self.low_effort,
+        }
 
 
 FULL_OUTPUT = OutputLimits()
@@ -145,7 +169,8 @@ class SpendingPlan:
     def rest_after(self, phase: str, started: Mapping[str, int]) -> int:
         """Return what the requests of this and of later phases that have not been sent may cost.
 
-        `started` has the reservations of the first requests of each phase. An unknown phase follows those that have started.
+        `started` has the reservations of the first requests of each phase. An unknown phase follows those that have
+        started.
         """
         names = [name for name, _ in self.phases]
         if phase in names:
@@ -156,11 +181,15 @@ class SpendingPlan:
         within = dict(self.phases).get(phase, 0) - started.get(phase, 0)
         return later + max(0, within)
 
-    def as_json(self) -> Json:
-        return {"limits": self.limits.as_json(), "phases": [list(row) for row in self.phases], "largest": self.largest}
+    def as_json(self) -> SpendingPlanObject:
+        return {
+            "limits": self.limits.as_json(),
+            "phases": [[name, amount] for name, amount in self.phases],
+            "largest": self.largest,
+        }
 
     @classmethod
-    def from_json(cls, value: Json) -> SpendingPlan:
+    def from_json(cls, value: SpendingPlanObject) -> SpendingPlan:
         phases = tuple((str(name), int(amount)) for name, amount in value["phases"])
         return cls(OutputLimits(**value["limits"]), phases, value["largest"])
 
@@ -266,7 +295,10 @@ class Budget:
     def _compute_bill(
         self, row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int
     ) -> tuple[float, Charge]:
-        """Return the cost in dollars and how far it is known. `attached`: input tokens of a request with attachments."""
+        """Return the cost in dollars and how far it is known.
+
+        `attached`: input tokens of a request with attachments.
+        """
         if isinstance(answer, Answer):
             return _bill_answer(row, attempt, answer, attached)
         delivery = attempt.delivery
@@ -306,7 +338,10 @@ class Budget:
         self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", reserved))])
 
     async def _reserve_or_wait(self, hold: Hold, may_wait: bool) -> None:
-        """Reserve the cost. If it may, wait while other requests of this run are in flight, because they may release part of theirs."""
+        """Reserve the cost.
+
+        If it may, wait while other requests of this run are in flight, because they may release part of theirs.
+        """
         if not self.caps:
             self.store.post(self.record.run, [("reserve", hold.as_row())])
             return
@@ -361,7 +396,8 @@ def _bill_answer(row: SpendingRow, attempt: Attempt, answer: Answer, attached: i
 
 
 def _bill_cancelled(row: SpendingRow, attempt: Attempt, attached: int) -> float:
-    """Return the cost of a request that Council cancelled: its input, what was streamed, and a margin; at most the reservation.
+    """Return the cost of a request that Council cancelled: its input, what was streamed, and a margin; at most the
+    reservation.
 
     A member that thinks may have written as much unseen as a fast one writes in that time.
     """

@@ -5,11 +5,12 @@ episode and add 1/slots per answered call. Calls that started before a decrease 
 output for 2 s lends its slot to the next one, because it may be thinking or hung. The number of calls in flight never
 exceeds the provider's maximum. Time spent waiting for a slot does not count against a seat's timeout.
 
-Rate limit: a provider with a rate gets its requests at evenly spaced turns. The processes of a shared store reserve them
-together. A request that misses its turn waits for another one, so that no second has more requests than the rate allows.
+Rate limit: a provider with a rate gets its requests at evenly spaced turns. The processes of a shared store reserve
+them together. A request that misses its turn waits for another one, so that no second has more requests than the rate
+allows.
 
-Warm start: of several requests that begin with the same long text, the first is sent alone if its vendor caches that text
-when it reads it. The others follow at its first output, and then cost a fraction.
+Warm start: of several requests that begin with the same long text, the first is sent alone if its vendor caches that
+text when it reads it. The others follow at its first output, and then cost a fraction.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class TurnStore(Protocol):
 
 
 class RateLimit:
-    """Evenly spaced turns for the requests to one provider. The turns of several waiting requests are reserved at once."""
+    """Evenly spaced turns for the requests to one provider.
+
+    The turns of several waiting requests are reserved at once.
+    """
 
     def __init__(self, provider: str, per_second: float, store: TurnStore | None = None) -> None:
         """With a store, all processes that use it share the turns."""
@@ -161,7 +165,9 @@ class ConcurrencyLimit:
 
 
 def shared_prefix(ask: Ask) -> str:
-    """Return the text that the requests of all seats begin with, up to the end of the packet; empty without a packet."""
+    """Return the text that the requests of all seats begin with, up to the end of the packet; empty without a
+    packet.
+    """
     if not ask.shared or ask.bare:
         return ""
     system = "".join(message["content"] for message in ask.messages if message["role"] == "system")
@@ -292,9 +298,9 @@ MAX_START_WAIT_S = 0.1  # at least one waiting run starts in this time
 class RunLimit:
     """Limit of runs at once in this process, so that they do not need more open files than the system allows.
 
-    Of many runs that are started together, each begins when the event loop has time for it: they would end no earlier, and
-    each would need its memory meanwhile. Waiting runs begin in order. A run inside another run does not wait, because the
-    other one may wait for it.
+    Of many runs that are started together, each begins when the event loop has time for it: they would end no earlier,
+    and each would need its memory meanwhile. Waiting runs begin in order. A run inside another run does not wait,
+    because the other one may wait for it.
     """
 
     def __init__(self) -> None:

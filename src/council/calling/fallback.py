@@ -34,14 +34,19 @@ class FallbackPolicy:
             seat = key.rpartition("/")[2]
             policy.last_member[seat] = outcome.served_by
             for attempt in record.attempts.get(key, ()):
-                result = attempt.result or {}
-                row = FAULT_TABLE.get(result.get("fault", "")) if result.get("passed_on") else None
+                result = attempt.result
+                if result is None or "fault" not in result or not result.get("passed_on"):
+                    continue
+                row = FAULT_TABLE.get(result["fault"])
                 if row and row.state in STATES_OUT_FOR_RUN:
                     policy.exclude(seat, attempt.member, row.state)
         return policy
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:
-        """Return the member that served the seat before, else the first with an unused vendor. Vendors that are down come last."""
+        """Return the member that served the seat before, else the first with an unused vendor.
+
+        Vendors that are down come last.
+        """
         vendors_in_use = {vendor for other, vendor in self.serving_vendors.items() if other != seat}
         last_member = self.last_member.get(seat)
         return min(

@@ -1,7 +1,8 @@
-"""Hedging: when a member takes longer than it usually does, another one is asked too, and the first complete answer counts.
+"""Hedging: when a member takes longer than it usually does, another one is asked too, and the first complete answer
+counts.
 
-Off by default. A member is slow after the time in which 95 % of its past answers were complete, or, with fewer than 20 of
-them, after half of its time for a phase.
+Off by default. A member is slow after the time in which 95 % of its past answers were complete, or, with fewer than 20
+of them, after half of its time for a phase.
 """
 
 from __future__ import annotations
@@ -167,10 +168,12 @@ class HedgedLoop(RetryLoop):
                 self.caller.budget.withdraw(self.key, n)
                 raise
         race.in_flight[name] = attempt
-        if request.fallback_state == ev.HEDGED:
-            hedge = ev.Hedged(self.key, self.seat, request.fallback_for, name, round(race.delay, 3))
-            self.caller.journal.emit(hedge)
         return attempt
+
+    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
+        if not self.race or request.fallback_state != ev.HEDGED:
+            return None
+        return ev.Hedged(self.key, self.seat, request.fallback_for, member, round(self.race.delay, 3))
 
     async def _send(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
@@ -207,7 +210,8 @@ class HedgedLoop(RetryLoop):
                 race.tasks[attempt.member].cancel()  # before its bill: a request that still connects must not be sent
                 fault = Fault("hedge", f"{winner} answered first")
                 bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
-                stored = result_to_json(fault, given_up=False, passed_on=True) | {"hedged": True}
+                stored = result_to_json(fault, given_up=False, passed_on=True)
+                stored["hedged"] = True
                 self.caller.journal.record_result(self.key, attempt, stored, bill)
                 self._emit_fault(attempt, fault, None)
 

@@ -30,13 +30,12 @@ from council.members.base import Member, fit_attachments
 from council.members.guard import check_delta, prepare_request, send_request
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
-from council.store.interface import Attempt
+from council.store.interface import AnswerResult, Attempt, AttemptResult, FaultResult
 from council.types import (
     NO_USAGE,
     Answer,
     Ask,
     FinalState,
-    Json,
     Outcome,
     SeatWatch,
     Step,
@@ -67,30 +66,42 @@ class Journal(Protocol):
         fallback_for: str = "",
         fallback_state: str = "",
         seconds: float | None = None,
+        hedge: ev.Hedged | None = None,
     ) -> Attempt: ...
-    def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
+    def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
     def stream_delta(self, key: str, seat: str, piece: str) -> None: ...
     def discard_stream(self, key: str) -> None: ...
     def emit(self, event: ev.Event) -> None: ...
 
 
-def result_to_json(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> Json:
+def result_to_json(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> AttemptResult:
     """Return the stored form of a result. `given_up` ends the step; `passed_on` ends one member's part of it."""
-    if isinstance(answer, Fault):
-        stored: Json = {
-            "fault": answer.kind,
-            "detail": answer.detail,
-            "said": answer.said,
-            "retry_after": answer.retry_after,
-        }
-    else:
-        stored = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
-        stored |= {"id": answer.id} if answer.id else {}
-    return stored | ({"given_up": True} if given_up else {}) | ({"passed_on": True} if passed_on else {})
+    stored = _fault_to_json(answer) if isinstance(answer, Fault) else _answer_to_json(answer)
+    if given_up:
+        stored["given_up"] = True
+    if passed_on:
+        stored["passed_on"] = True
+    return stored
 
 
-def result_from_json(result: Json) -> Answer | Fault:
+def _fault_to_json(fault: Fault) -> FaultResult:
+    return {"fault": fault.kind, "detail": fault.detail, "said": fault.said, "retry_after": fault.retry_after}
+
+
+def _answer_to_json(answer: Answer) -> AnswerResult:
+    stored: AnswerResult = {
+        "text": answer.text,
+        "finish": answer.finish,
+        "usage": answer.usage.as_json(),
+        "model": answer.model,
+    }
+    if answer.id:
+        stored["id"] = answer.id
+    return stored
+
+
+def result_from_json(result: AttemptResult) -> Answer | Fault:
     if "fault" in result:
         return Fault(result["fault"], result["detail"], said=result["said"], retry_after=result["retry_after"])
     usage = Usage.from_json(result["usage"])
@@ -100,8 +111,8 @@ def result_from_json(result: Json) -> Answer | Fault:
 def select_recorded(attempts: Sequence[Attempt], *, resend: bool = True) -> list[Attempt]:
     """Return the attempts of an interrupted step whose results are used again.
 
-    A step that was given up starts again with its answers: only what failed without one is sent again. Without `resend`, a
-    step that was given up in doubt stays so.
+    A step that was given up starts again with its answers: only what failed without one is sent again. Without
+    `resend`, a step that was given up in doubt stays so.
     """
     recorded: list[Attempt] = []
     series: list[Attempt] = []
@@ -124,8 +135,8 @@ def _keep_answers(series: Sequence[Attempt]) -> list[Attempt]:
 
 
 def _is_doubtful(attempt: Attempt) -> bool:
-    kind = (attempt.result or {}).get("fault")
-    return kind is not None and FAULT_TABLE[kind].state == "in_doubt"
+    result = attempt.result
+    return result is not None and "fault" in result and FAULT_TABLE[result["fault"]].state == "in_doubt"
 
 
 # Deadlines
@@ -390,7 +401,7 @@ class RetryLoop:
         return Outcome(FAULT_TABLE[fault.kind].state, reason=fault.detail)
 
     def _retry_delay(
-        self, deadline: MemberDeadline, fault: Fault, occurrence: int, recorded: Json | None
+        self, deadline: MemberDeadline, fault: Fault, occurrence: int, recorded: AttemptResult | None
     ) -> float | None:
         """Return the seconds to wait before the next attempt, or None to give up. A recorded decision is replayed."""
         row = FAULT_TABLE[fault.kind]
@@ -482,7 +493,12 @@ class RetryLoop:
             request.fallback_for,
             request.fallback_state,
             round(deadline.seconds_left(), 1),
+            self._find_hedge(member.name, request),
         )
+
+    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
+        """Return the hedge that a request is the first one of."""
+        return None
 
     async def _send_or_charge(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot

@@ -14,11 +14,10 @@ from council.doors.library import RunOptions, as_flag, check_members, check_name
 from council.errors import UsageError
 from council.render.report_object import Report
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, QuestionBatch
-from council.runs.batch_output import BatchOutput, EndedRow, Summary
+from council.runs.batch_output import BatchObject, BatchOutput, EndedRow, Summary
 from council.runs.batch_rows import Problems, Row, RowTable, convert_options, detect_csv, make_row, read_rows
 from council.runs.outcome import StopEvent
 from council.runs.service import Convener
-from council.types import Json
 
 Rows = str | PathLike[str] | Iterable[Mapping[str, Any]]
 NOT_OF_ROWS = ("folder", "config", "env", "members", "trust", "max_cost")  # arguments that are not options of a row
@@ -36,7 +35,10 @@ class BatchRow:
 
 
 class BatchStream(AsyncIterator[BatchRow]):
-    """The rows of a batch as they end. The batch is a separate task; closing the stream stops it, and it can be continued."""
+    """The rows of a batch as they end.
+
+    The batch is a separate task; closing the stream stops it, and it can be continued.
+    """
 
     def __init__(
         self, rows: Rows, output: Path, options: Mapping[str, Any], concurrency: int, sample: int | None
@@ -66,7 +68,7 @@ class BatchStream(AsyncIterator[BatchRow]):
         return await anext(self._entries)
 
     @property
-    def summary(self) -> Json:
+    def summary(self) -> BatchObject:
         """The counts, the cost and the failures (`council.batch/1`), after the last row."""
         if self._summary is None:
             raise UsageError("the batch has not ended, so it has no summary: read its rows first")
@@ -148,10 +150,11 @@ def batch(
     sample: int | None = None,
     **options: Unpack[RunOptions],
 ) -> BatchStream:
-    """Run many questions and return a stream of the rows as they end (`BatchRow`), for `async for`. See [Batches](batch.md).
+    """Run many questions and return a stream of the rows as they end (`BatchRow`), for `async for`. See
+    [Batches](batch.md).
 
-    `rows` is a file, or objects with `question` and optionally `id` and `options`. Each ended row is also a line of the file
-    `output`; the same call again continues. The other arguments apply to every row, `max_cost` to the whole batch.
+    `rows` is a file, or objects with `question` and optionally `id` and `options`. Each ended row is also a line of the
+    file `output`; the same call again continues. The other arguments apply to every row, `max_cost` to the whole batch.
     """
     check_names("batch", options, RunOptions.__annotations__)
     return BatchStream(rows, Path(output), options, concurrency, sample)

@@ -11,15 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import TypedDict
 
 from council import events as ev
 from council.doors.chat_models import ChatModel
 from council.engine.degraded import find_unseen, format_missing_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
+from council.engine.records import CostRow, DegradedRow, TrustRow
 from council.errors import UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan
+from council.planning.plan_object import PlanSeat
 from council.protocols import find_protocol
 from council.render.markdown import list_answer_parts, render_tail
 from council.render.plain import PlainView
@@ -50,7 +53,9 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatQuestion:
-    """The question of a conversation, its system messages, its earlier turns, newest first, and the files of all messages."""
+    """The question of a conversation, its system messages, its earlier turns, newest first, and the files of all
+    messages.
+    """
 
     text: str
     system: str = ""
@@ -222,11 +227,34 @@ def _may_become_label(start: str) -> bool:
     return MISSING_MARK.startswith(start) or any(label.startswith(bare) for label in list_labels())
 
 
+class PromptTokens(TypedDict):
+    cached_tokens: int
+
+
+class ChatUsage(TypedDict):
+    """Tokens of an answer, in the format of OpenAI."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptTokens
+
+
+class ChatSummary(TypedDict):
+    """The council behind an answer: fields of its report."""
+
+    run: str
+    status: str
+    trust: TrustRow
+    cost: CostRow
+    degraded: list[DegradedRow]
+
+
 class ChatFold:
     """Turn the events of a run into reasoning, then content.
 
-    The text of a chair, or of the only seat, that writes freely is content while it is written. Any other answer is content
-    when the run has ended.
+    The text of a chair, or of the only seat, that writes freely is content while it is written. Any other answer is
+    content when the run has ended.
     """
 
     def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True, has_tail: bool = True) -> None:
@@ -310,7 +338,7 @@ class ChatFold:
         return writer is not None and seat == writer["name"] and phase.partition("/")[0] == last
 
     @property
-    def _writer(self) -> Json | None:
+    def _writer(self) -> PlanSeat | None:
         """The seat that writes the answer: the chair, or the only seat; None if no single seat does."""
         plan = self.minutes.plan
         seats = plan.get("seats") or []
@@ -329,9 +357,12 @@ class ChatFold:
         yield Piece(PieceKind.CONTENT, _quote_lines(self._above) + self._sent)
 
     def _list_missing(self) -> list[str]:
-        """Return the lines above an answer that is being written, also about the attachments that its writer cannot see."""
+        """Return the lines above an answer that is being written, also about the attachments that its writer cannot
+        see.
+        """
         plan = self.minutes.plan
-        writer = self._writer or {}
+        writer = self._writer
+        assert writer, "only an answer of one seat is streamed"
         member = self._member or writer["model"]
         blind = find_unseen(writer["name"], "", member, plan.get("attachments") or [])
         lines = format_missing_lines(replace(self.minutes, status="complete"))
@@ -397,7 +428,7 @@ class ChatFold:
         return "length" if said and said[-1].state == "truncated" else "stop"
 
     @property
-    def usage(self) -> Json:
+    def usage(self) -> ChatUsage:
         """The tokens of all members, as the ledger has them."""
         used = self.minutes.usage
         return {
@@ -408,10 +439,16 @@ class ChatFold:
         }
 
     @property
-    def summary(self) -> Json:
+    def summary(self) -> ChatSummary:
         """The object `council` of the last chunk."""
         report = build_report(self.minutes)
-        return {name: report[name] for name in ("run", "status", "trust", "cost", "degraded")}
+        return {
+            "run": report["run"],
+            "status": report["status"],
+            "trust": report["trust"],
+            "cost": report["cost"],
+            "degraded": report["degraded"],
+        }
 
 
 def _split_verdict(text: str) -> tuple[list[str], str]:

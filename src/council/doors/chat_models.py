@@ -1,4 +1,6 @@
-"""Names under which councils are chat models, for /v1 and for the plugin of `llm`, which imports this for every command."""
+"""Names under which councils are chat models, for /v1 and for the plugin of `llm`, which imports this for every
+command.
+"""
 
 from __future__ import annotations
 

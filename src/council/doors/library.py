@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from council import protocols
 from council.engine.minutes import Minutes
@@ -159,7 +159,10 @@ MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")
 
 
 class RunStream(AsyncIterator[Entry]):
-    """The events of a run while it happens. The run is a separate task; closing the stream stops it, and it can be resumed."""
+    """The events of a run while it happens.
+
+    The run is a separate task; closing the stream stops it, and it can be resumed.
+    """
 
     def __init__(self, entries: AsyncGenerator[Entry, None], *, tail: bool = True) -> None:
         self._entries = entries
@@ -207,7 +210,9 @@ def wants_tail(given: Mapping[str, Any]) -> bool:
 
 
 def explicit(function: F) -> F:
-    """Show the keyword arguments of RunOptions or RunSettings in the signature of a function, for `help` and editors."""
+    """Show the keyword arguments of RunOptions or RunSettings in the signature of a function, for `help` and
+    editors.
+    """
     signature = inspect.signature(function)
     *own, rest = signature.parameters.values()
     options = RunOptions if "RunOptions" in str(rest.annotation) else RunSettings
@@ -244,7 +249,9 @@ def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> No
 
 
 def check_question(question: str | None, given: Mapping[str, Any]) -> None:
-    """Raise for a question that is no text, or empty without material: the changes of a work tree are sent only by name."""
+    """Raise for a question that is no text, or empty without material: the changes of a work tree are sent only by
+    name.
+    """
     if question is not None and not isinstance(question, str):
         raise TypeError(f"the question is {question!r}: it must be text")
     if not (question or "").strip() and given.get("material") is None and given.get("base") is None:
@@ -321,7 +328,10 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
 
 
 def list_protocol_options(given: Mapping[str, Any]) -> Json:
-    """Return the options of protocols that were given. False is the same as not given for an option that is off by default."""
+    """Return the options of protocols that were given.
+
+    False is the same as not given for an option that is off by default.
+    """
     named = {name: given[name] for name in ProtocolOptions.__annotations__ if given.get(name) is not None}
     on = {name: value for name, value in named.items() if value is not False or name in negatable_options()}
     return on | dict(given.get("options") or {})
@@ -397,8 +407,8 @@ def convene_sync(question: str, **options: Unpack[RunOptions]) -> Report:
 def close() -> None:
     """Close the store and the connections that `convene`, `convene_sync` and `stream` keep open between calls.
 
-    Those in use are closed when their runs end. The next call opens them again. At the exit of the process this happens by
-    itself, and connections are also closed at the end of their event loop.
+    Those in use are closed when their runs end. The next call opens them again. At the exit of the process this happens
+    by itself, and connections are also closed at the end of their event loop.
     """
     close_shared()
 
@@ -448,7 +458,8 @@ class Client:
 
     @explicit
     async def plan(self, question: str, **options: Unpack[RunOptions]) -> PlanObject:
-        """Return the plan of a run (`council.plan/1`): protocol and reason, seats, calls and estimated cost. Nothing is spent.
+        """Return the plan of a run (`council.plan/1`): protocol and reason, seats, calls and estimated cost. Nothing is
+        spent.
 
         It raises the error that the run would raise before its first request.
         """
@@ -460,13 +471,16 @@ class Client:
             convener.check_plan(plan)
             return plan
 
-        return cast("PlanObject", (await self._use(make_convener(given), work)).as_json())
+        return (await self._use(make_convener(given), work)).as_json()
 
     # Continue
 
     @explicit
     async def resume(self, run: str | None = None, **settings: Unpack[RunSettings]) -> Report:
-        """Continue an interrupted run without repeating its answers. Default: the newest unfinished run of the folder."""
+        """Continue an interrupted run without repeating its answers.
+
+        Default: the newest unfinished run of the folder.
+        """
         check_names("resume", settings, RunSettings.__annotations__)
         given = {**self._options, **settings}
         resend = not given.get("no_resend")

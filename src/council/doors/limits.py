@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 from urllib.parse import unquote, urlsplit
 
 from council.errors import UsageError
@@ -70,7 +70,10 @@ class BudgetCaps:
         return cls(settings.budget.get("max_cost"), settings.budget.get("max_cost_per_day"))
 
     def effective_cap(self, here: BudgetCaps, requested: float | None) -> float | None:
-        """Return the lowest cap of owner, folder and caller. Raise UsageError if the caller asks for more than allowed."""
+        """Return the lowest cap of owner, folder and caller.
+
+        Raise UsageError if the caller asks for more than allowed.
+        """
         limit = _min_amount(self.run, here.run)
         if requested is not None and limit is not None and requested > limit:
             raise UsageError(
@@ -131,7 +134,10 @@ def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
 
 
 def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
-    """Return the text of an attached file, or its bytes from base64. Raise UsageError unless it has exactly one of them."""
+    """Return the text of an attached file, or its bytes from base64.
+
+    Raise UsageError unless it has exactly one of them.
+    """
     shown = quote_value(format_path(name))
     if (text is None) == (data is None):
         raise UsageError(f"attachment {shown} needs one of text and data: send one of them", field="attachments")
@@ -147,7 +153,9 @@ def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
 def read_attached(
     given: Sequence[str | Mapping[str, str]], folder: Path, roots: Sequence[Path]
 ) -> list[tuple[str, str | bytes]]:
-    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `text` or `data`."""
+    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `text` or
+    `data`.
+    """
     from council.packet.attachments import read_attachments  # only needed for attachments
 
     found: list[tuple[str, str | bytes]] = []
@@ -256,7 +264,34 @@ def refuse_owner_options(options: Json) -> None:
 MAX_FOLDER_ENTRIES = 10_000  # per folder
 
 
-def list_folder(root: Path, path: str) -> list[Json]:
+class FileEntry(TypedDict):
+    """A file or a folder below a root."""
+
+    name: str
+    path: str
+    kind: Literal["file", "folder"]
+    bytes: int | None
+
+
+class FoundFiles(TypedDict):
+    """Files whose path contains the words of a search."""
+
+    files: list[FileEntry]
+    more: bool  # other files match too
+
+
+class FilePreview(TypedDict):
+    """The beginning of a text file as the packet would show it."""
+
+    path: str
+    bytes: int
+    tokens: int  # estimated, of the whole file
+    text: str
+    cut: bool
+    secrets: list[str]  # where the packet gate finds them
+
+
+def list_folder(root: Path, path: str) -> list[FileEntry]:
     """List a folder below the root, folders first. Symlinks are followed if their target is inside the root."""
     root = root.resolve()
     folder = _resolve_folder(root, path)
@@ -269,7 +304,7 @@ MAX_FOUND_FILES = 100
 PREVIEW_CHARS = 20_000
 
 
-def search_files(root: Path, words: str) -> Json:
+def search_files(root: Path, words: str) -> FoundFiles:
     """Return {files, more}: files below the root whose path contains every word, names that match first."""
     root = root.resolve()
     wanted = words.casefold().split()
@@ -287,10 +322,12 @@ def search_files(root: Path, words: str) -> Json:
     return {"files": found[:MAX_FOUND_FILES], "more": len(found) > MAX_FOUND_FILES}
 
 
-def preview_file(root: Path, path: str) -> Json:
-    """Return the beginning of a text file below the root as the packet would show it, its size, and why it would be refused.
+def preview_file(root: Path, path: str) -> FilePreview:
+    """Return the beginning of a text file below the root as the packet would show it, its size, and why it would be
+    refused.
 
-    The text comes from the gate of the packet: what that masks or refuses is not shown here either."""
+    The text comes from the gate of the packet: what that masks or refuses is not shown here either.
+    """
     root = root.resolve()
     name = relative_to_root(root, path)
     place = _resolve_inside(root, root / name)
@@ -341,7 +378,7 @@ def _scan_names(place: Path, path: str) -> Iterator[str]:
         ) from None
 
 
-def _describe_entry(root: Path, place: Path) -> Json | None:
+def _describe_entry(root: Path, place: Path) -> FileEntry | None:
     """Describe one entry. Return None if it is private, leads outside the root, or is neither file nor folder."""
     target = _resolve_inside(root, place)
     if target is None or _is_hidden(root, place) or _is_hidden(root, target) or not _is_utf8(place.name):
@@ -352,11 +389,11 @@ def _describe_entry(root: Path, place: Path) -> Json | None:
         status = target.stat()
     except OSError:
         return None
-    entry = {"name": place.name, "path": place.relative_to(root).as_posix()}
+    path = place.relative_to(root).as_posix()
     if stat.S_ISDIR(status.st_mode):
-        return entry | {"kind": "folder", "bytes": None}
+        return {"name": place.name, "path": path, "kind": "folder", "bytes": None}
     if stat.S_ISREG(status.st_mode):
-        return entry | {"kind": "file", "bytes": status.st_size}
+        return {"name": place.name, "path": path, "kind": "file", "bytes": status.st_size}
     return None
 
 

@@ -91,7 +91,10 @@ def _read_file(attachment: Any, number: int) -> tuple[str, bytes]:
 
 
 async def iter_pieces(model: ChatModel, prompt: Any, response: Any, *, stream: bool) -> AsyncGenerator[Piece, None]:
-    """Run a council and yield its reasoning and its answer. What a run needs is imported now: `llm` has other models."""
+    """Run a council and yield its reasoning and its answer.
+
+    What a run needs is imported now: `llm` has other models.
+    """
     from council.doors.chat import ChatFold, ChatMessage, plan_chat, read_messages
     from council.runs.service import Convener
 

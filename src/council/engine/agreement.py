@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from council.engine.minutes import Minutes
-from council.types import Agreement, Difference, Json, Round, Side, TrustFact
+from council.types import Agreement, ChairNotes, Difference, Round, Side, TrustFact
 
 
 def count_voices(served: Iterable[tuple[str, str, str]]) -> dict[str, str]:
@@ -72,7 +72,7 @@ class NotedAgreement(NamedTuple):
     trust_facts: tuple[TrustFact, ...] = ()
 
 
-def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> NotedAgreement:
+def assess_notes(notes: ChairNotes | None, voices: Mapping[str, str]) -> NotedAgreement:
     """Return the agreement that the chair's notes show, the points behind it, and the facts that limit trust."""
     shared = tuple(list_shared_voices(voices))
     if notes is None:
@@ -122,8 +122,9 @@ def _normalize(text: str) -> str:
 
 def find_shared_by(minutes: Minutes) -> list[str] | None:
     """Return the seats whose own recommendation is that of the answer; None if the run does not say."""
-    verdict = minutes.verdict
-    if verdict.get("shared_by") is not None:
-        return list(verdict["shared_by"])
-    noted = (verdict.get("notes") or {}).get("recommendation_shared_by")  # of a run of an earlier version
+    shared_by = minutes.verdict.get("shared_by")
+    if shared_by is not None:
+        return list(shared_by)
+    notes = minutes.verdict.get("notes")
+    noted = notes.get("recommendation_shared_by") if notes else None  # of a run of an earlier version
     return None if noted is None else list(noted)

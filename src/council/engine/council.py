@@ -1,4 +1,7 @@
-"""The verbs of a protocol. Every effect is a ledger step: a stored result is replayed, a missing one is computed and stored."""
+"""The verbs of a protocol.
+
+Every effect is a ledger step: a stored result is replayed, a missing one is computed and stored.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,21 @@ from council.notes_filter import without_notes
 from council.types import (
     STATES_OUT_FOR_RUN,
     Absence,
+    AbsenceRow,
     Ask,
     CarryOut,
     Cuts,
     FinalState,
     Json,
+    LookupQuery,
+    LookupRow,
     Outcome,
     Packet,
     PartialReply,
     Question,
     Roster,
     Round,
+    SearchRow,
     Seat,
     SeatWatch,
     Statement,
@@ -45,7 +52,7 @@ from council.types import (
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
-Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: request → results
+Effect = Callable[[Json], Awaitable[Sequence[object]]]  # a look-up or a search: request → results
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ class Council:
         self._state = SharedState()
         self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
-        self._absences: Json = {}
+        self._absences: dict[str, AbsenceRow] = {}
 
     @property
     def members(self) -> tuple[Seat, ...]:
@@ -133,7 +140,9 @@ class Council:
 
     @property
     def last_statement(self) -> Statement[Any] | None:
-        """Return the statement that was made last: at the end of a protocol, that of the seat which wrote the answer."""
+        """Return the statement that was made last: at the end of a protocol, that of the seat which wrote the
+        answer.
+        """
         return self._state.last_statement
 
     @property
@@ -217,9 +226,9 @@ class Council:
     ) -> Statement[Any]:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
-        `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run, from
-        which wrappers and openings are removed; without it the chair's is.
+        `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then
+        the reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run,
+        from which wrappers and openings are removed; without it the chair's is.
         """
         request = Request(prompt, reply, choices or {}, timeout, variables, review, final)
         heard = await self._ask_seat(seat, request, after)
@@ -355,8 +364,8 @@ class Council:
     ) -> Round[T]:
         """Run `act` for all seats in parallel, each with a separate Council whose keys include the seat.
 
-        `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum holds;
-        otherwise raise QuorumLost.
+        `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum
+        holds; otherwise raise QuorumLost.
         """
         came = await gather_or_cancel([self._run_act(self._council_for_seat(seat), seat, act) for seat in seats])
         for one in came:
@@ -382,16 +391,23 @@ class Council:
                 raise
             return absence
 
-    async def look(self, seat: Seat, wanted: Json | list[Json]) -> list[Json]:
-        """Return the results of read-only look-ups through the packet gate. Each request of a list is a separate step."""
-        if isinstance(wanted, dict):
-            return await self._run_effect("look", seat.name, wanted)
-        named = [(f"{seat.name}/{n}", one) for n, one in enumerate(wanted, 1)]
-        return [row for name, one in named for row in await self._run_effect("look", name, one)]
+    async def look(self, seat: Seat, wanted: LookupQuery | list[LookupQuery]) -> list[LookupRow]:
+        """Return the results of read-only look-ups through the packet gate.
 
-    async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[Json]:
+        Each request of a list is a separate step.
+        """
+        if not isinstance(wanted, list):
+            rows: list[LookupRow] = await self._run_effect("look", seat.name, dict(wanted))
+            return rows
+        named = [(f"{seat.name}/{n}", query) for n, query in enumerate(wanted, 1)]
+        return [row for name, query in named for row in await self._run_effect("look", name, dict(query))]
+
+    async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[SearchRow]:
         """Return search results with title, address and snippet; a failed query has a row with `why`."""
-        return await self._run_effect("search", "search", {"queries": list(queries), "freshness": freshness})
+        rows: list[SearchRow] = await self._run_effect(
+            "search", "search", {"queries": list(queries), "freshness": freshness}
+        )
+        return rows
 
     def note(self, what: str, why: str, skipped: Sequence[str] = (), *, by_absence: bool = False) -> None:
         """Record a decision of the protocol and its reason; `skipped` are the phases that are not held because of it.
@@ -411,7 +427,8 @@ class Council:
     async def join(
         self, seat: Seat, reply: type[R], act: Callable[[], Awaitable[tuple[Sequence[Statement[Any]], R]]]
     ) -> Statement[R]:
-        """Return one statement of a seat for several, which `act` asks for: it returns them and the reply that a rule makes of them.
+        """Return one statement of a seat for several, which `act` asks for: it returns them and the reply that a rule
+        makes of them.
 
         The joined statement is a step without a request: a resumed run that has it does not call `act`. Later requests
         continue no conversation, because there are several.
@@ -433,7 +450,10 @@ class Council:
         return said
 
     def with_context(self, **variables: Any) -> Council:
-        """Return a Council of this run whose prompts get other variables. Its phases may run beside those of this one."""
+        """Return a Council of this run whose prompts get other variables.
+
+        Its phases may run beside those of this one.
+        """
         council = type(self)(
             self.roster,
             self.question,
@@ -488,7 +508,7 @@ class Council:
         if known := self._find_absence(key, seat):
             return known
         if past := self.ledger.source and self.ledger.source.find_absence(phase, key):
-            since = ev.upgrade_fields("absence", past).get("since", "")
+            since = ev.upgrade_fields("absence", dict(past)).get("since", "")
             return self._record_absence(
                 key, Absence(seat, past["state"], past["reason"], since), Outcome(past["state"])
             )
@@ -594,7 +614,7 @@ class Council:
             said.text if reply is None else without_notes(said.said),
             reply,
             outcome.served_by,
-            outcome.usage.as_json(),
+            dict(outcome.usage.as_json()),
             outcome.attempts,
             outcome.seconds,
             list(outcome.cut),
@@ -648,7 +668,7 @@ class Council:
         """Record an absence, in the transaction of the last result of its step."""
         seat = absence.seat.name
         self._note_absence(key, absence)
-        spent = outcome.usage.as_json()
+        spent = dict(outcome.usage.as_json())
         self.ledger.emit(
             ev.WasAbsent(
                 key, self._current_phase, seat, absence.state, absence.reason, outcome.attempts, spent, absence.since
@@ -682,13 +702,13 @@ class Council:
         council._key_path = (*self._key_path, seat.name)
         return council
 
-    async def _run_effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
+    async def _run_effect(self, kind: str, name: str, wanted: Json) -> Any:
+        """Return the results of a look-up or a search, as they are stored."""
         key = "/".join((*self._key_path, name, kind) if name != kind else (*self._key_path, kind))
         self.ledger.claim_key(key)
         print_ = compute_fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
         known = self.ledger.find_result(key, print_) or await self._execute_effect(kind, key, print_, wanted)
-        found: list[Json] = json.loads(known.text)
-        return found
+        return json.loads(known.text)
 
     async def _execute_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
         if kind not in self.effects:
@@ -720,7 +740,7 @@ def join_outcomes(outcomes: Sequence[Outcome], text: str) -> Outcome:
     return Outcome(state, text, served_by=outcomes[0].served_by, cut=cut, dropped=dropped, cut_material=material)
 
 
-def _has_result(row: Json) -> bool:
+def _has_result(row: LookupRow | SearchRow) -> bool:
     """Return whether a row is a result, not the reason for an empty one."""
     return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from council.engine.layout import describe_state, format_phase_in, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
+from council.engine.records import DegradedRow
 from council.engine.strongest import find_absent_strongest
 from council.events import HEDGED, Attempted, Faulted
 from council.settings.catalogue import LISTED_PROVIDERS
 from council.text_cleanup import single_line
-from council.types import FinalState, Json
+from council.types import FinalState
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.engine.plan_object import PlanAttachment
 
 COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
 
@@ -32,7 +37,7 @@ def list_caveats(minutes: Minutes) -> list[StatementCaveat]:
     names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
     judging = minutes.plan.get("task") == "validate"
     found: dict[tuple[str, str, str], StatementCaveat] = {}
-    attached: list[Json] = minutes.plan.get("attachments") or []
+    attached = minutes.plan.get("attachments") or []
     for said in minutes.statements:
         if attached and said.seat in names and (unseen := find_unseen(said.seat, said.phase, said.served_by, attached)):
             found.setdefault((said.seat, unseen.state, unseen.reason), unseen)
@@ -70,7 +75,7 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
 
 
-def find_unseen(seat: str, phase: str, member: str, attached: list[Json]) -> StatementCaveat | None:
+def find_unseen(seat: str, phase: str, member: str, attached: Sequence[PlanAttachment]) -> StatementCaveat | None:
     """Return the caveat of a statement whose member cannot see an attachment."""
     rows = [row for row in attached if member in row["unseen_members"]]
     hidden = [row["path"] for row in rows if not row["has_text"]]
@@ -141,7 +146,7 @@ STOP_REASONS = {
 }
 
 
-def build_degraded_rows(minutes: Minutes) -> list[Json]:
+def build_degraded_rows(minutes: Minutes) -> list[DegradedRow]:
     """Return one row per missing seat or part; `seat` is null if a row concerns no single seat."""
     rows = [_build_row(one.phase, "fallback", one.reason, one.seat) for one in list_fallbacks(minutes)]
     absences = list_absences(minutes)
@@ -162,7 +167,7 @@ def build_degraded_rows(minutes: Minutes) -> list[Json]:
     return rows + [_build_row(None, "notice", notice) for notice in notices]
 
 
-def _build_row(phase: str | None, state: str, reason: str, seat: str | None = None) -> Json:
+def _build_row(phase: str | None, state: str, reason: str, seat: str | None = None) -> DegradedRow:
     return {"seat": seat, "phase": phase, "state": state, "reason": reason}
 
 
@@ -188,7 +193,9 @@ def format_degraded_lines(minutes: Minutes) -> list[str]:
 
 
 def format_missing_lines(minutes: Minutes) -> list[str]:
-    """Return the sentences above the answer on standard output: what is missing, without notices about vendors and fallbacks."""
+    """Return the sentences above the answer on standard output: what is missing, without notices about vendors and
+    fallbacks.
+    """
     caveats = list_caveats(minutes)
     return [
         *_format_status(minutes),
@@ -303,7 +310,9 @@ def _format_quorum_phase(minutes: Minutes) -> str:
 
 
 def _format_absences(minutes: Minutes) -> list[str]:
-    """Return one line for the seats with the same phase, state and consequence, and one per vendor that refused its key."""
+    """Return one line for the seats with the same phase, state and consequence, and one per vendor that refused its
+    key.
+    """
     missing = list_absences(minutes)
     locked_out = _list_locked_out(minutes, missing)
     groups = _group_absences(minutes, [one for one in missing if one not in locked_out])
@@ -332,7 +341,9 @@ def _is_never_answered(minutes: Minutes, group: list[AbsenceMinutes]) -> bool:
 
 
 def _list_locked_out(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[AbsenceMinutes]:
-    """Return the absences that are described by vendor: because of keys and logins or, if no seat answered, of several vendors."""
+    """Return the absences that are described by vendor: because of keys and logins or, if no seat answered, of
+    several vendors.
+    """
     if not minutes.answered_count and any(len(_find_problems(minutes, one)) > 1 for one in missing):
         return [one for one in missing if _find_problems(minutes, one)]
     refused = [
@@ -508,7 +519,9 @@ def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
 
 
 def count_asked_seats(minutes: Minutes) -> int:
-    """Return the number of seats in the plan, without those that a complete run did not need; 0 if there was nothing to ask."""
+    """Return the number of seats in the plan, without those that a complete run did not need; 0 if there was nothing
+    to ask.
+    """
     return 0 if minutes.is_empty_run else len(minutes.needed_seats)
 
 

@@ -11,12 +11,13 @@ from functools import cache, partial
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from council.engine.minutes import AbsenceMinutes, Minutes
+from council.engine.records import AbsentSeat, CostRow, FindingRow, ReportObject, StopRow, TrustRow
 from council.errors import PromptError
 from council.language import detect_language
 from council.money import format_usd
@@ -24,11 +25,16 @@ from council.text_cleanup import clean, quote_tail_lines, replace_labels, shorte
 from council.types import OK_STATES, Json, SeatState, TrustFact
 from council.wording import Wording, load_wording
 
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.engine.plan_object import PacketReceipt
+
 ENGLISH = load_wording("en")
 
 
 def find_wording(minutes: Minutes) -> Wording:
-    """Return the sentences and headings in the language of the answer, and for a short answer in that of the question."""
+    """Return the sentences and headings in the language of the answer, and for a short answer in that of the
+    question.
+    """
     rows = [row for row in minutes.verdict.get("findings") or () if isinstance(row, dict)]
     answer = "\n".join(map(str, [minutes.verdict.get("answer") or "", *(row.get("description") or "" for row in rows)]))
     return load_wording(detect_language(answer, str(minutes.plan.get("question") or "")))
@@ -126,7 +132,7 @@ LINE_REFERENCE = re.compile(
 )  # a file and a line number, in the forms models write
 
 
-def parse_location(finding: Json) -> tuple[str, int] | None:
+def parse_location(finding: FindingRow) -> tuple[str, int] | None:
     """Return file and line of a finding, or None if the packet does not have the file; line 0 if it lacks the line."""
     if "path" in finding:
         return (finding["path"], finding["line"]) if finding["path"] else None
@@ -134,18 +140,18 @@ def parse_location(finding: Json) -> tuple[str, int] | None:
     return (path, int(line)) if finding["verified"] and path and line.isascii() and line.isdigit() else None
 
 
-def choose_level(finding: Json) -> Literal["error", "warning", "note"]:
+def choose_level(finding: FindingRow) -> Literal["error", "warning", "note"]:
     """Return the level of a finding for other tools."""
     levels: dict[str, Literal["error", "note"]] = {"critical": "error", "minor": "note"}
     return levels.get(finding["severity"], "warning")
 
 
-def list_holders(finding: Json) -> list[str]:
+def list_holders(finding: FindingRow) -> list[str]:
     """Return the judges that hold a finding: those that found it, and those that only support it."""
     return list(finding.get("held_by") or finding["found_by"])
 
 
-def format_found_by(finding: Json) -> str:
+def format_found_by(finding: FindingRow) -> str:
     found, held = len(finding["found_by"]), len(list_holders(finding))
     return (
         f"found by {found} of {finding['of']}"
@@ -154,26 +160,26 @@ def format_found_by(finding: Json) -> str:
     )
 
 
-def format_fix(finding: Json) -> str:
+def format_fix(finding: FindingRow) -> str:
     """Format the fix of a finding; one of several lines starts on its own line."""
     fix = str(finding["fix"]).strip("\n")
     return f"Fix:\n{fix}" if "\n" in fix else f"Fix: {fix}"
 
 
-def format_disputed(finding: Json) -> str:
+def format_disputed(finding: FindingRow) -> str:
     """Return who disputes a finding: `disputed by judge-2`. Runs of older versions do not say who."""
     names = ", ".join(finding.get("disputed_by") or ())
     return single_line(f"disputed by {names}", 200) if names else "disputed"
 
 
-def list_absent_seats(report: Json) -> list[Json]:
+def list_absent_seats(report: ReportObject) -> list[AbsentSeat]:
     """Return the seats without a verdict that failed, with the reason of their last absence."""
     reasons = {row["seat"]: row["reason"] for row in report["degraded"] if row["seat"]}
     lost = [seat for seat in report["seats"] if seat["state"] not in OK_STATES and not seat["verdict"]]
     return [{"name": seat["name"], "state": seat["state"], "reason": reasons.get(seat["name"], "")} for seat in lost]
 
 
-def format_location_caveat(finding: Json) -> str:
+def format_location_caveat(finding: FindingRow) -> str:
     """Return the caveat after a location that was not verified; else empty."""
     if finding["verified"]:
         return ""
@@ -225,7 +231,10 @@ class PlainEnvironment(Environment):
 
 
 class LayoutLoader(FileSystemLoader):
-    """Loads layouts. The HTML and the images of a layout are ours and are marked, so that they differ from those of models."""
+    """Loads layouts.
+
+    The HTML and the images of a layout are ours and are marked, so that they differ from those of models.
+    """
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         source, path, is_current = super().get_source(environment, template)
@@ -358,7 +367,10 @@ def neutralize_html(text: str) -> str:
 
 
 def _neutralize_block(text: str) -> str:
-    """Neutralize one paragraph, heading or row. A table splits its cells first, so code has to be inside one cell too."""
+    """Neutralize one paragraph, heading or row.
+
+    A table splits its cells first, so code has to be inside one cell too.
+    """
     code = set(_list_code_places(text))
     if "|" in text:
         cells = [0, *(found.end() for found in re.finditer(r"\n|(?<!\\)\|", text)), len(text)]
@@ -436,7 +448,7 @@ def format_ruling(reply: Json | None) -> str:
     return " ".join(filter(None, parts))
 
 
-def format_cost(cost: Json, wording: Wording = ENGLISH) -> str:
+def format_cost(cost: CostRow, wording: Wording = ENGLISH) -> str:
     """Format the cost of a run; an unknown price is never shown as no cost."""
     t = wording.heading
     if cost["usd"] is None:
@@ -450,14 +462,14 @@ def format_cost(cost: Json, wording: Wording = ENGLISH) -> str:
     return f"{t('cost_usd', usd=format_usd(cost['usd']))}{more}" if cost["usd"] or remarks else t("no_cost")
 
 
-def format_savings(stops: Sequence[Json], wording: Wording = ENGLISH) -> str:
+def format_savings(stops: Sequence[StopRow], wording: Wording = ENGLISH) -> str:
     """Format the calls that stops saved, and their expected cost if it is known; empty without stops."""
     if not stops:
         return ""
-    calls, amounts = sum(stop["calls"] for stop in stops), [stop["saved"] for stop in stops]
+    calls = sum(stop["calls"] for stop in stops)
+    amounts = [stop["saved"] for stop in stops if stop["saved"] is not None]
     counted = wording.heading("calls_counted", number=calls, count=wording.format_number(calls))
-    is_known = all(amount is not None for amount in amounts)
-    usd = sum(amounts) if is_known else 0
+    usd = sum(amounts) if len(amounts) == len(stops) else 0
     return f"{counted}{wording.comma}{wording.heading('about_usd', usd=format_usd(usd))}" if usd else counted
 
 
@@ -470,7 +482,7 @@ def format_fork(minutes: Minutes) -> str:
     return f"of {fork['run']} from {fork['from']} on, {format_count(taken, 'statement')} taken from it"
 
 
-def format_packet_line(packet: Json) -> str:
+def format_packet_line(packet: PacketReceipt) -> str:
     """Format the size of the packet that is sent, in one line; empty if it has no content."""
     skipped = packet.get("skipped") or []
     if not packet.get("files") and not skipped and not packet.get("bytes"):
@@ -491,6 +503,18 @@ def format_size(size: int) -> str:
 # Front matter of prompt files
 
 FRONT_MATTER_FENCE = "+++\n"
+
+
+class FrontMatter(TypedDict, total=False):
+    """The front matter of a prompt file."""
+
+    role: str
+    ask: str
+    words: int
+    tokens: int
+    material: list[str]
+
+
 FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
     "role": (str, "a text"),
     "ask": (str, "a text"),
@@ -500,7 +524,7 @@ FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
 }
 
 
-def _check_front_matter(front: dict[str, Any], name: str) -> None:
+def _check_front_matter(front: dict[str, Any], name: str) -> FrontMatter:
     for key, value in front.items():
         if key not in FRONT_MATTER_KEYS:
             raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
@@ -509,19 +533,18 @@ def _check_front_matter(front: dict[str, Any], name: str) -> None:
             raise PromptError(
                 f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
             )
+    return cast("FrontMatter", front)
 
 
-def split_front_matter(text: str, name: str) -> tuple[Json, str]:
+def split_front_matter(text: str, name: str) -> tuple[FrontMatter, str]:
     """Return the checked front matter of a prompt file and its body."""
     if not text.startswith(FRONT_MATTER_FENCE):
         return {}, text
     front, _, body = text[len(FRONT_MATTER_FENCE) :].partition(f"\n{FRONT_MATTER_FENCE}")
-    found = tomllib.loads(front)
-    _check_front_matter(found, name)
-    return found, body
+    return _check_front_matter(tomllib.loads(front), name), body
 
 
-def format_trust_fact(trust: Json, wording: Wording = ENGLISH) -> str:
+def format_trust_fact(trust: TrustRow, wording: Wording = ENGLISH) -> str:
     """Return a trust level with all its reasons: `MEDIUM — beta did not answer; agreement was not assessed`."""
     limits = [TrustFact.load(row) for row in trust.get("facts") or () if row["kind"] in wording.table["reasons"]]
     reasons = wording.list_reasons(limits) or trust["because"]

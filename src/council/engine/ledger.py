@@ -1,7 +1,7 @@
 """The ledger: results by step key, written once and never paid for twice.
 
-A step has a key, a fingerprint of its prompt, numbered attempts with their results, and one accepted result. The end of a
-phase is a separate row. Each write includes its events in the same transaction.
+A step has a key, a fingerprint of its prompt, numbered attempts with their results, and one accepted result. The end of
+a phase is a separate row. Each write includes its events in the same transaction.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
 from council.money import usd_to_nanos
-from council.store.interface import HOLD_KEY, Attempt, Charge, LedgerStore, Record, Row
-from council.types import Ask, Json, Outcome, Usage
+from council.store.interface import HOLD_KEY, Attempt, AttemptResult, Charge, LedgerStore, Record, Row
+from council.types import AbsenceRow, Ask, Outcome, Usage
 
 Listener = Callable[[Entry], None]
 STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
@@ -55,7 +55,9 @@ def compute_fingerprint(ask: Ask, member: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
-    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged fingerprint."""
+    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged
+    fingerprint.
+    """
 
     record: Record
     earlier_phases: frozenset[str]
@@ -67,8 +69,8 @@ class ForkSource:
             return None
         return replace(found, usage=Usage(), attempts=0, seconds=0.0)
 
-    def find_absence(self, phase: str, key: str) -> Json | None:
-        found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
+    def find_absence(self, phase: str, key: str) -> AbsenceRow | None:
+        found: AbsenceRow | None = self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
         return found
 
     def _is_earlier(self, key: str) -> bool:
@@ -159,7 +161,10 @@ class Ledger:
         self.live_texts: dict[str, LiveText] = {}  # streamed texts of statements that are not finished
 
     def _now(self) -> float:
-        """Return the time of an event. Setting the clock of the system changes neither the order of events nor durations."""
+        """Return the time of an event.
+
+        Setting the clock of the system changes neither the order of events nor durations.
+        """
         return time.monotonic() + self._clock_offset
 
     # Events: each gets a number and a time, and is passed to the listener.
@@ -236,8 +241,8 @@ class Ledger:
         """Return whether a fork gave this seat another member, so that the old member's absence does not apply."""
         return key.partition("/")[0] in self.changed_seats.get(seat, ())
 
-    def find_absence(self, phase: str, key: str) -> Json | None:
-        found: Json | None = self.record.phases.get(phase, {}).get(key)
+    def find_absence(self, phase: str, key: str) -> AbsenceRow | None:
+        found: AbsenceRow | None = self.record.phases.get(phase, {}).get(key)
         return found
 
     def find_rejection(self, key: str) -> ev.WasAbsent | None:
@@ -248,7 +253,7 @@ class Ledger:
         attempts = self.attempts(key)[past.closed_attempts :]
         return past.event if ends_with_rejections(attempts) else None
 
-    def end_phase(self, phase: str, absences: Json) -> None:
+    def end_phase(self, phase: str, absences: dict[str, AbsenceRow]) -> None:
         if phase in self.record.phases:
             return
         self.record.phases[phase] = absences
@@ -296,13 +301,17 @@ class Ledger:
         fallback_for: str = "",
         fallback_state: str = "",
         seconds: float | None = None,
+        hedge: ev.Hedged | None = None,
     ) -> Attempt:
+        """Store an attempt, and in the same transaction the hedge that it is a part of."""
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
         try:
-            await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
+            rows: list[Row] = [("intent", (key, attempt.n, member, body, self._now())), self._append_event(told)]
+            rows += [self._append_event(hedge)] if hedge and not self._has_hedge(hedge) else []
+            await self.store.write(self.run, rows)
         except asyncio.CancelledError:  # the request was not sent
             past.remove(attempt)
             self.record.spending.pop((key, attempt.n), None)
@@ -310,8 +319,16 @@ class Ledger:
             raise
         return attempt
 
-    def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
-        """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
+    def _has_hedge(self, hedge: ev.Hedged) -> bool:
+        """Return whether an earlier process has recorded that these members work on this step."""
+        recorded = (entry.event for entry in self.record.entries if isinstance(entry.event, ev.Hedged))
+        return any((one.key, one.member, one.by) == (hedge.key, hedge.member, hedge.by) for one in recorded)
+
+    def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None = None) -> None:
+        """Queue the result and its bill.
+
+        If it is accepted, it is stored in the same transaction as the step's result.
+        """
         attempt.result, attempt.body = result, b""  # the store has it
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])

@@ -7,11 +7,15 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from council import events as ev
+from council.engine.records import ReportObject, VerdictObject
 from council.events import Entry
 from council.types import NO_USAGE, OK_STATES, FinalState, Json, SeatState, Usage
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.engine.plan_object import PlanObject, PlanSeat
 
 T = TypeVar("T")
 Place = tuple[int, tuple[tuple[int, str], ...]]  # index in the seating order, and the name with its numbers
@@ -135,7 +139,10 @@ class SeatMinutes:
 
     @property
     def ok(self) -> bool:
-        """Return whether its answer counts. A truncated answer counts unless it was recorded as an absence (has a reason)."""
+        """Return whether its answer counts.
+
+        A truncated answer counts unless it was recorded as an absence (has a reason).
+        """
         return self.state in OK_STATES or (self.state == "truncated" and not self.reason)
 
 
@@ -146,7 +153,7 @@ class Minutes:
     run: str = ""
     name: str = ""
     folder: str = ""
-    plan: Json = field(default_factory=dict)
+    plan: PlanObject = field(default_factory=lambda: read_plan({}))  # empty before the first event
     started: float = 0.0
     resumed: float = 0.0  # when the last process continued it; 0 if one process made it
     status: str = "running"  # running | complete | incomplete | failed
@@ -168,13 +175,13 @@ class Minutes:
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     steps: list[StepMinutes] = field(default_factory=list)
     last_steps: dict[str, StepMinutes] = field(default_factory=dict)  # by key
-    verdict: Json = field(default_factory=dict)
-    calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
+    verdict: VerdictObject = field(default_factory=VerdictObject)
+    calls: dict[str, int] = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
     report_path: str = ""
     files: dict[str, str] = field(default_factory=dict)  # analysis files of judges: "r2/judge-1" → path
     seconds: float = 0.0  # working time, without the pauses between processes
     fetching: ev.Fetching | None = None
-    report: Json | None = None  # the report object of a run that this process has closed
+    report: ReportObject | None = None  # the report object of a run that this process has closed
     seq: int = 0
     convened: int | None = None  # number of the event with the plan
     closed: int | None = None  # number of the event with the verdict
@@ -276,7 +283,9 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def statements_of(self, seat: str) -> list[StatementMinutes]:
-        """Return the seat's statements to the council, without its requests for look-ups and its words to its helpers."""
+        """Return the seat's statements to the council, without its requests for look-ups and its words to its
+        helpers.
+        """
         return [
             phase.said[seat]
             for phase in self.phases.values()
@@ -365,16 +374,27 @@ def split_numbers(name: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(digits or 0), text) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name))
 
 
+def read_plan(stored: Json) -> PlanObject:
+    """Return the plan of an event. Plans of earlier versions have fewer fields."""
+    return cast("PlanObject", stored)
+
+
+def read_verdict(stored: Json) -> VerdictObject:
+    """Return the verdict of an event. Verdicts of earlier versions have fewer fields."""
+    return cast("VerdictObject", stored)
+
+
 def _apply_convened(m: Minutes, event: ev.Convened, at: float) -> None:
-    m.run, m.name, m.plan, m.folder, m.started = event.run, event.name, event.plan, event.folder, at
-    m.cap, m.convened = event.plan.get("cap"), m.seq
-    for seat in event.plan.get("seats", []):
+    plan = read_plan(event.plan)
+    m.run, m.name, m.plan, m.folder, m.started = event.run, event.name, plan, event.folder, at
+    m.cap, m.convened = plan.get("cap"), m.seq
+    for seat in plan.get("seats", []):
         m.seats[seat["name"]] = _seat_from_plan(seat)
-    if chair := event.plan.get("chair"):
+    if chair := plan.get("chair"):
         m.chair = _seat_from_plan(chair)
 
 
-def _seat_from_plan(seat: Json) -> SeatMinutes:
+def _seat_from_plan(seat: PlanSeat) -> SeatMinutes:
     return SeatMinutes(seat["name"], seat["role"] or "", seat["perspective"] or "", seat["model"], seat["vendor"])
 
 
@@ -588,7 +608,7 @@ def _apply_fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
 
 def _apply_closed(m: Minutes, event: ev.Closed, at: float) -> None:
     m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
-    m.verdict, m.calls, m.report_path = event.verdict, dict(event.calls), event.report_path
+    m.verdict, m.calls, m.report_path = read_verdict(event.verdict), dict(event.calls), event.report_path
     m.closed = m.seq
 
 

@@ -11,7 +11,7 @@ from council.answer_text import says_none
 from council.engine.reply_form import match_choice
 from council.notes_filter import load_notes, split_notes
 from council.text_cleanup import replace_labels, single_line
-from council.types import Json, Seat
+from council.types import ChairNotes, ContestedPoint, Json, NotedPoint, NotedSide, Seat
 
 MAX_NOTES = 20  # items of a list
 MAX_NOTE_CHARS = 400
@@ -38,7 +38,7 @@ def response_names(seats_by_label: Mapping[str, str]) -> Names:
     return {key.lower(): name for label, name in seats_by_label.items() for key in (label, f"Response {label}")}
 
 
-def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None) -> Json | None:
+def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None) -> ChairNotes | None:
     """Return the notes in the last block of an answer, or None if there are none or they cannot be read.
 
     Unknown keys and seats are dropped. Anonymous labels in the texts are replaced with the names of their seats.
@@ -109,7 +109,7 @@ class NotesReader(NamedTuple):
         seats = self.read_seats(value)
         return seats if seats or value == [] else None
 
-    def read_points(self, value: Any) -> list[Json]:
+    def read_points(self, value: Any) -> list[NotedPoint]:
         """Return rows of seat and point, also of an object with the seats as keys and of texts like `beta: backups`."""
         if isinstance(value, dict) and not _find(value, _POINT_KEYS):
             value = [{"seat": seat, "point": one} for seat, point in value.items() for one in _as_list(point)]
@@ -127,7 +127,7 @@ class NotesReader(NamedTuple):
         seats = self.read_seats(_find(item, _SEAT_KEYS))
         return (seats[0] if seats else ""), self.read_text(item)
 
-    def read_contested(self, value: Any) -> Json | None:
+    def read_contested(self, value: Any) -> ContestedPoint | None:
         point = self.read_text(value)
         rows = [row for side in self._list_sides(value) for row in self._read_side(side)]
         return {"point": point, "sides": rows} if point else None
@@ -141,10 +141,11 @@ class NotesReader(NamedTuple):
             ]
         return _as_list(sides)
 
-    def _read_side(self, side: Any) -> list[Json]:
+    def _read_side(self, side: Any) -> list[NotedSide]:
         if isinstance(side, str) and (found := _SEAT_AND_POINT.fullmatch(side)):
             side = {"seat": found["seat"], "position": found["point"]}
         if not isinstance(side, dict):
             return []
-        told = {name: self.read_text(_find(side, keys)) for name, keys in _SIDE_KEYS.items()}
-        return [{"seat": seat, **told} for seat in self.read_seats(_find(side, _SEAT_KEYS))]
+        position, assumes = (self.read_text(_find(side, _SIDE_KEYS[name])) for name in ("position", "assumes"))
+        seats = self.read_seats(_find(side, _SEAT_KEYS))
+        return [{"seat": seat, "position": position, "assumes": assumes} for seat in seats]

@@ -1,7 +1,7 @@
 """Patches of the minutes, one for each event: pages show a run by applying them, and fold no event themselves.
 
-A patch is a JSON merge patch (RFC 7396). The minutes that it changes consist of small flat records, and refer to events by
-number: a statement is in its event only. A record leaves out what is empty.
+A patch is a JSON merge patch (RFC 7396). The minutes that it changes consist of small flat records, and refer to events
+by number: a statement is in its event only. A record leaves out what is empty.
 """
 
 from __future__ import annotations

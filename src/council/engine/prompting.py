@@ -1,9 +1,9 @@
 """Prompt files: load, check and render them. A file has TOML front matter and a Jinja2 body.
 
-Front matter: `role` (one sentence about the seat), `ask` (one sentence about the task), `words` (approximate answer length),
-`material` (expressions for the material of small members), `tokens` (maximum answer tokens). `role` and `ask` are templates.
-The protocol may pass other `words` and `tokens` to one request.
-The body is the full prompt; a small member gets the compact template instead, filled from the front matter.
+Front matter: `role` (one sentence about the seat), `ask` (one sentence about the task), `words` (approximate answer
+length), `material` (expressions for the material of small members), `tokens` (maximum answer tokens). `role` and `ask`
+are templates. The protocol may pass other `words` and `tokens` to one request. The body is the full prompt; a small
+member gets the compact template instead, filled from the front matter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,19 @@ from council.engine.packet_blocks import number_file, render_packet
 from council.errors import PromptError
 from council.notes_filter import without_notes
 from council.text_cleanup import LINE_ENDS, strip_hidden
-from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, repair_surrogates
+from council.types import (
+    Cuts,
+    Dossier,
+    Json,
+    Message,
+    Packet,
+    PacketFile,
+    Question,
+    Round,
+    Seat,
+    Statement,
+    repair_surrogates,
+)
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
@@ -108,13 +120,19 @@ class Prompts:
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
     def find(self, name: str, seat: Seat) -> Prompt:
-        """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
+        """Return `phase.<seat>.md` if it exists, else `phase.md`.
+
+        The name is "phase", or "protocol/phase" for any shipped protocol.
+        """
         return self._find(name, seat.name)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
     ) -> RenderedPrompt:
-        """Render the exact messages for a seat. `key` is the key of the step, from which the fence marks are derived."""
+        """Render the exact messages for a seat.
+
+        `key` is the key of the step, from which the fence marks are derived.
+        """
         prompt = self.find(name, seat)
         if missing := prompt.required_variables - variables.keys() - GIVEN_VARIABLES:
             first = min(missing)
@@ -296,7 +314,8 @@ def _indent_rest(item: str) -> str:
 def request_notes(names: Iterable[str], read_others: bool = False) -> str:
     """Return the request for a block of notes after the answer; empty if there is nothing to compare.
 
-    `read_others`: the authors read each other before they wrote what the chair reads, so they may have changed their minds.
+    `read_others`: the authors read each other before they wrote what the chair reads, so they may have changed their
+    minds.
     """
     listed = tuple(names)
     return _render_notes(listed, read_others) if len(listed) > 1 else ""
@@ -386,8 +405,10 @@ def _compile(source: str) -> Render:
     return render
 
 
-def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Json:
-    """Return the packet for a seat with numbered lines for citations; the perspective is added only for judging tasks."""
+def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Dossier:
+    """Return the packet for a seat with numbered lines for citations; the perspective is added only for judging
+    tasks.
+    """
     numbered = replace(
         packet, files=tuple(PacketFile(file.path, "\n".join(number_file(file))) for file in packet.files)
     )
@@ -410,7 +431,9 @@ def _collect_texts(value: Any) -> list[tuple[str, str]]:
 
 
 def _truncate_words(text: str, max_words: int) -> str:
-    """Return the first words on one line, without the quotation marks that enclose it in the prompt of a small member."""
+    """Return the first words on one line, without the quotation marks that enclose it in the prompt of a small
+    member.
+    """
     words = QUOTATION_MARKS.sub("'", text).split()
     return " ".join(words) if len(words) <= max_words else " ".join(words[:max_words]) + " …"
 
@@ -507,7 +530,9 @@ def clean_quotation(text: str) -> Quotation:
 
 
 def neutralize_marks(text: str) -> tuple[str, int]:
-    """Return the text with imitated marks changed, and how many were found: `0123456789ab>>>` becomes `0123456789ab)))`."""
+    """Return the text with imitated marks changed, and how many were found: `0123456789ab>>>` becomes
+    `0123456789ab)))`.
+    """
     text, total = OVERLAYS.sub("", text), 0
     while found := find_marks(text):
         total += len(found)

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_origin
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast, get_origin
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from council.answer_filter import clean_answer
 from council.answer_text import find_refusal, is_placeholder
-from council.engine.reply_form import NO_TITLES, FormReader
+from council.engine.reply_form import NO_TITLES, FormReader, Shape
 from council.engine.reply_form import Choices as Choices  # used by all protocols
 from council.engine.reply_form import also_named as also_named
 from council.engine.reply_form import main_field as main_field
@@ -85,7 +85,9 @@ class Reply(BaseModel):
 
     @classmethod
     def from_prose(cls, text: str) -> Self | None:
-        """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace it."""
+        """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace
+        it.
+        """
         if not cls.answer_field:
             return None
         return cls.model_construct({cls.answer_field}, **{**_get_defaults(cls), cls.answer_field: text})
@@ -127,7 +129,9 @@ class Reply(BaseModel):
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the protocol."""
+        """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the
+        protocol.
+        """
         return plain if agree else cls.vary(plain, n)
 
     @classmethod
@@ -141,7 +145,9 @@ def _empty_value(annotation: Any) -> Any:
 
 
 def one_row_per(field: str) -> Any:
-    """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of strings)."""
+    """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of
+    strings).
+    """
     return {"each": field}
 
 
@@ -217,8 +223,8 @@ def _limit_lengths(schema: Json, max_length: int = SMALL_STRING) -> Json:
 def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str] = NO_TITLES) -> R:
     """Parse a reply, or raise Fault("schema") worded for the model. `titles` maps the title of a seat to its name.
 
-    The first JSON object that is a valid reply and no echo of the schema counts; if another valid one differs from it, the
-    reply is ambiguous.
+    The first JSON object that is a valid reply and no echo of the schema counts; if another valid one differs from it,
+    the reply is ambiguous.
     """
     found = _find_replies(reply, clean_text(text), choices, titles)
     own: list[R] = [
@@ -493,7 +499,7 @@ def _get_defaults(reply: type[Reply]) -> Mapping[str, Any]:
     return {**empty, **reply.defaults}
 
 
-def _skip_null(shape: Json) -> Json:
+def _skip_null(shape: Shape) -> Shape:
     """Return the shape of a field without the null that it may be."""
     branches = [one for one in shape.get("anyOf", ()) if one.get("type") != "null"]
     return branches[0] if len(branches) == 1 else shape
@@ -575,9 +581,9 @@ def strip_code_fence(text: str) -> str:
 
 
 @cache
-def _get_shape(reply: type[Reply]) -> Json:
+def _get_shape(reply: type[Reply]) -> Shape:
     schema = reply.model_json_schema()
-    shape: Json = _inline(schema, schema.pop("$defs", {}))
+    shape: Shape = _inline(schema, schema.pop("$defs", {}))
     if field := reply.answer_field:
         names = [name for name in ANSWER_NAMES if name not in reply.model_fields]
         shape["properties"][field]["also"] = [*shape["properties"][field].get("also", ()), *names]
@@ -612,9 +618,9 @@ def _get_descriptions(reply: type[Reply]) -> set[str]:
     return {squash(node["description"]) for node in nodes if isinstance(node.get("description"), str)}
 
 
-def _iter_nodes(node: Any) -> Iterator[Json]:
+def _iter_nodes(node: Any) -> Iterator[Shape]:
     if isinstance(node, dict):
-        yield node
+        yield cast("Shape", node)
     for item in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from _iter_nodes(item)
 

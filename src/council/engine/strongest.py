@@ -1,6 +1,8 @@
-"""The strongest seat, by the price of equal work: whether it answered, whether the council changed its answer, and what that answer cost.
+"""The strongest seat, by the price of equal work: whether it answered, whether the council changed its answer, and what
+that answer cost.
 
-A price says little about two members of nearly equal price, and nothing about a member without one. Then no seat is called the strongest.
+A price says little about two members of nearly equal price, and nothing about a member without one. Then no seat is
+called the strongest.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from collections.abc import Mapping
 
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
+from council.engine.records import ReportObject, StrongestRow
 from council.money import format_usd
-from council.types import CONCLUSIONS, Json
+from council.types import CONCLUSIONS
 
 MIN_LEAD = 0.1  # share of its price by which the strongest member costs more than any other
 UNKNOWN_CHANGES = {
@@ -39,7 +42,7 @@ def find_absent_strongest(minutes: Minutes) -> str | None:
     return next((seat.name for seat in needed if seat.name == strongest and not seat.statements), None)
 
 
-def compare_strongest(minutes: Minutes) -> Json | None:
+def compare_strongest(minutes: Minutes) -> StrongestRow | None:
     """Return whether the council changed the answer of its strongest seat, and what that answer used.
 
     None without two answers, if the prices do not tell which seat is the strongest, and if that seat did not answer.
@@ -86,7 +89,7 @@ def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str
     return (None, "not_recorded") if shared is None else (said.seat in shared, "")
 
 
-def format_strongest(report: Json, *, with_name: bool = True) -> str:
+def format_strongest(report: ReportObject, *, with_name: bool = True) -> str:
     """Return the line about the strongest seat, also without its name at the start; empty if the report has none."""
     found = report.get("strongest")
     if not found or not found["seat"]:
@@ -97,7 +100,7 @@ def format_strongest(report: Json, *, with_name: bool = True) -> str:
     return f"{start}{found['seat']} ({found['member']}, the highest price): {what}; {_format_use(found, report)}"
 
 
-def _format_use(found: Json, report: Json) -> str:
+def _format_use(found: StrongestRow, report: ReportObject) -> str:
     usd = report["cost"]["usd"]
     if found["usd"] and usd:
         return f"its answer cost {format_usd(found['usd'])}, the council {format_usd(usd)}"

@@ -5,21 +5,26 @@ A protocol returns its facts with its verdict; the engine adds those of the seat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from council.engine.agreement import count_voices
 from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.minutes import Minutes, SeatMinutes
+from council.engine.records import DegradedRow, VerdictObject
 from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
-from council.types import CONCLUSIONS, Json, TrustFact, TrustFactKind
+from council.types import CONCLUSIONS, TrustFact, TrustFactKind
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.engine.plan_object import PlanObject
 
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
 
-# The level of each kind of fact. The order is that of the reasons: the worst first, the most telling first of its level.
+# The level of each kind of fact. The order is that of the reasons: the worst first, the most telling first of its
+# level.
 LIMITS: dict[TrustFactKind, Level] = {
     "disagree": "CONTESTED",
     "overturned": "CONTESTED",
@@ -133,7 +138,7 @@ class Trust:
     supports: tuple[TrustFact, ...] = ()
 
 
-def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust:
+def compute_trust(minutes: Minutes, degraded: Sequence[DegradedRow] | None = None) -> Trust:
     """Return the trust in the answer of a run. The lowest level of its facts wins.
 
     `degraded` are the rows of `build_degraded_rows`, if they are known.
@@ -186,7 +191,7 @@ def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     yield from _list_agreement_facts(minutes)
 
 
-def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:
+def _list_older_facts(verdict: VerdictObject) -> Iterator[TrustFact]:
     """Yield what a verdict of an earlier version says in other fields."""
     if verdict.get("verdict") == "DISAGREE":
         yield TrustFact("disagree")
@@ -237,7 +242,7 @@ def _is_one_voice(minutes: Minutes) -> bool:
     return 1 in (_count_first_voices(minutes), len(set(last.values())))
 
 
-def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
+def _list_seat_facts(minutes: Minutes, degraded: Sequence[DegradedRow]) -> Iterator[TrustFact]:
     seats = minutes.needed_seats
     answered = [seat for seat in seats if seat.statements]
     absent = tuple(seat.name for seat in seats if not seat.statements)
@@ -286,13 +291,13 @@ def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
     return {known.get(member) or member.partition(":")[0] for member in served}
 
 
-def list_fallback_vendors(plan: Json) -> dict[str, str]:
+def list_fallback_vendors(plan: PlanObject) -> dict[str, str]:
     """Return the vendors of the fallbacks in a plan that are not their providers."""
     rows = [*(plan.get("seats") or ()), *filter(None, [plan.get("chair")])]
     return {member: vendor for row in rows for member, vendor in (row.get("fallback_vendors") or {}).items()}
 
 
-def _list_degraded_facts(rows: Iterable[Json]) -> Iterator[TrustFact]:
+def _list_degraded_facts(rows: Iterable[DegradedRow]) -> Iterator[TrustFact]:
     """Yield the facts of rows of `degraded`. Seats with the same trouble are one fact; an absence has its phase."""
     seats: dict[tuple[TrustFactKind, str], dict[str, None]] = {}
     for row in rows:

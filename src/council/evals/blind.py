@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -34,6 +34,7 @@ from council.protocols.common.lengths import count_words
 from council.protocols.common.replies import TextField
 from council.protocols.options import Options
 from council.protocols.seats import Panel, PanelContext
+from council.runs.eval_object import BlindArm, BlindObject, JudgeUse, PreferenceObject
 from council.settings.member_lookup import Candidate
 from council.text_cleanup import strip_confidence_section
 from council.types import Json, Round, Seat, Verdict
@@ -134,6 +135,23 @@ class Preference(Reply):
 # The rule for two orders
 
 
+class JudgementObject(TypedDict):
+    """What one judge says about a text and the base, from both orders."""
+
+    outcome: Literal["text", "base", "tie"]
+    inconsistent: bool
+    score: float | None
+    base_score: float | None
+
+
+class JudgementRow(JudgementObject):
+    """The judgement of a seat, with its replies in both orders."""
+
+    seat: str
+    member: str
+    replies: list[Json]
+
+
 class Judgement(NamedTuple):
     """What one judge says about a text and the base, from both orders."""
 
@@ -146,7 +164,7 @@ class Judgement(NamedTuple):
     def points(self) -> float:
         return {"text": 1.0, "tie": 0.5, "base": 0.0}[self.outcome]
 
-    def as_json(self) -> Json:
+    def as_json(self) -> JudgementObject:
         return {
             "outcome": self.outcome,
             "inconsistent": self.is_inconsistent,
@@ -179,7 +197,9 @@ def _mean_known(first: float | None, second: float | None) -> float | None:
 
 
 def extract_text(minutes: Minutes) -> str:
-    """Return the answer of a run as it is compared: without tail and confidence, and without what names seats or models."""
+    """Return the answer of a run as it is compared: without tail and confidence, and without what names seats or
+    models.
+    """
     sections = find_protocol(minutes.plan.get("protocol") or "").load_report_view().answer_sections(minutes)
     if sections:
         (_, _, decision), *others = sections
@@ -239,7 +259,7 @@ def require_judge(heard: Round[Preference]) -> None:
 
 def decide(forward: Round[Preference], swapped: Round[Preference]) -> Verdict:
     """Return the judgements as details. A judge without a readable reply in both orders is absent."""
-    rows: list[Json] = []
+    rows: list[JudgementRow] = []
     absent: dict[str, str] = {}
     for name in dict.fromkeys((*forward, *forward.absent)):
         if problem := _find_problem(name, forward, swapped):
@@ -262,7 +282,7 @@ def _find_problem(name: str, *rounds: Round[Preference]) -> str:
     return ""
 
 
-def describe_judgements(rows: Sequence[Json], absent: Mapping[str, str]) -> str:
+def describe_judgements(rows: Sequence[JudgementRow], absent: Mapping[str, str]) -> str:
     """Return the judgements in words, one line for each judge."""
     words = {"text": "the first text", "base": "the second text", "tie": "no preference"}
     lines = [
@@ -313,10 +333,9 @@ class Pair:
 
 def read_pair(run: str, details: Json, text: str, base: str) -> Pair:
     """Return the comparison that a run recorded."""
-    judgements = tuple(
-        Judgement(row["outcome"], row["inconsistent"], row["score"], row["base_score"]) for row in details["judgements"]
-    )
-    judges = tuple(row["member"] for row in details["judgements"])
+    rows: list[JudgementRow] = details["judgements"]
+    judgements = tuple(Judgement(row["outcome"], row["inconsistent"], row["score"], row["base_score"]) for row in rows)
+    judges = tuple(row["member"] for row in rows)
     return Pair(run, count_words(text), count_words(base), judgements, len(details["absent"]), judges)
 
 
@@ -363,7 +382,7 @@ class Summary:
         """The preference among texts of about equal length; None for too few questions."""
         return self.equal_length if self.equal_length.n >= MIN_EQUAL_LENGTH else None
 
-    def as_json(self) -> Json:
+    def as_json(self) -> PreferenceObject:
         even = self.equal_length_preference
         return {
             "preference": self.preference.as_json(),
@@ -444,7 +463,7 @@ class BlindTable:
     pairs: Mapping[str, Mapping[str, Pair]]  # by arm and item
     members: Mapping[str, Collection[str]]  # that wrote the texts, by arm
     unfinished: int = 0  # comparisons without a complete run
-    use: Mapping[str, float | None] = field(default_factory=dict)  # tokens, calls and dollars of the judges
+    use: JudgeUse = field(default_factory=lambda: JudgeUse())  # tokens, calls and dollars of the judges
 
     @property
     def judges(self) -> list[str]:
@@ -459,7 +478,7 @@ class BlindTable:
     def summarize(self, arm: str) -> Summary:
         return summarize(self.pairs[arm].values())
 
-    def as_json(self) -> Json:
+    def as_json(self) -> BlindObject:
         return {
             "against": self.against,
             "judges": self.judges,
@@ -468,7 +487,7 @@ class BlindTable:
             **self.use,
         }
 
-    def arm_json(self, arm: str) -> Json | None:
+    def arm_json(self, arm: str) -> BlindArm | None:
         """Return the comparison of an arm; None for the base."""
         if arm not in self.pairs:
             return None

@@ -1,7 +1,7 @@
 """An evaluation: its arms, the rows of its batches, and the table of results with what can and cannot be concluded.
 
-Each item of each arm is an ordinary run. The council arms are asked first. Each gets a self-consistency arm that spends,
-item by item, what the ledger counted for the council: the same tokens, calls or dollars.
+Each item of each arm is an ordinary run. The council arms are asked first. Each gets a self-consistency arm that
+spends, item by item, what the ledger counted for the council: the same tokens, calls or dollars.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from council.engine.minutes import Minutes
 from council.engine.trust import LEVELS
@@ -27,11 +27,14 @@ from council.evals.statistics import (
     count_measured_votes,
     count_needed_questions,
     format_p,
+    read_interval,
     reliability,
 )
 from council.evals.votes import Vote
 from council.money import Price
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
+from council.runs.batch_rows import InputRow
+from council.runs.eval_object import EvalArm, EvalObject, IntervalObject
 from council.types import Json
 
 EQUAL_BY = ("tokens", "calls", "cost")
@@ -135,6 +138,14 @@ def _parse_arm(text: str) -> Arm:
 # Rows of the batches
 
 
+class UseWeights(TypedDict):
+    """What a call and a token use of a budget."""
+
+    per_call: float
+    per_input: float
+    per_output: float
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """The items, the arms, and the members that answer."""
@@ -155,29 +166,29 @@ class Evaluation:
     def is_blind(self) -> bool:
         return bool(self.against)
 
-    def first_rows(self) -> list[Json]:
+    def first_rows(self) -> list[InputRow]:
         """Return the rows of the arms that do not depend on another arm."""
         return [self._make_row(arm, item) for arm in self.arms if not arm.equals for item in self.items]
 
-    def sample_row(self, arm: Arm) -> Json:
+    def sample_row(self, arm: Arm) -> InputRow:
         """Return a row of an arm, from which its members can be planned."""
         return self._make_row(arm, self.items[0])
 
-    def equal_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[Json]:
+    def equal_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[InputRow]:
         """Return the rows of the self-consistency arms. An item that its council did not answer is left out."""
         rows = []
         for arm in self.arms:
             for item in self.items if arm.equals else ():
                 done = results.get(arm.equals, {}).get(item.id)
                 if done is not None and (budget := done.used(self.equal)) > 0:
-                    options = self.weigh_use(arm) | {"budget": budget}
+                    options: Json = {**self.weigh_use(arm), "budget": budget}
                     row = self._make_row(replace(arm, options=options), item)
                     if split_arm(arm.equals)[0] == SOLO:  # its member may be another than that of `single`
                         row["options"]["models"] = list(done.members[:1])
                     rows.append(row)
         return rows
 
-    def weigh_use(self, arm: Arm) -> Json:
+    def weigh_use(self, arm: Arm) -> UseWeights:
         """Return what a call and a token use of the budget of an equal arm. Raise UsageError if that is not known."""
         if self.equal == "calls":
             return {"per_call": 1.0, "per_input": 0.0, "per_output": 0.0}
@@ -192,7 +203,7 @@ class Evaluation:
         rates = price.rates
         return {"per_call": 0.0, "per_input": float(rates.input) / 1e6, "per_output": float(rates.output) / 1e6}
 
-    def _make_row(self, arm: Arm, item: Item) -> Json:
+    def _make_row(self, arm: Arm, item: Item) -> InputRow:
         options: Json = self.defaults | {"protocol": arm.protocol, "no_match": True}
         if arm.is_council:
             options |= arm.options
@@ -206,16 +217,16 @@ class Evaluation:
             options.pop("check", None)  # the flag is for the arms that can be checked
         return {"id": make_row_id(arm.name, item.id), "question": item.ask(), "options": options}
 
-    def grade_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[Json]:
+    def grade_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[InputRow]:
         """Return the rows in which a panel grades the answers of items with the grader "judges", each answer once."""
-        rows: dict[str, Json] = {}
+        rows: dict[str, InputRow] = {}
         for item in self.items:
             for done in results.values():
                 if item.grader == "judges" and (found := done.get(item.id)) and found.text:
                     rows[make_grade_id(item, found.text)] = self._make_grade_row(item, found.text)
         return list(rows.values())
 
-    def _make_grade_row(self, item: Item, text: str) -> Json:
+    def _make_grade_row(self, item: Item, text: str) -> InputRow:
         question = "\n\n".join(
             (
                 "Grade an answer.",
@@ -242,7 +253,7 @@ class Evaluation:
     def compared_arms(self) -> list[Arm]:
         return [arm for arm in self.arms if self.is_blind and arm.name != self.against]
 
-    def compare_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[Json]:
+    def compare_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[InputRow]:
         """Return the rows in which the judges compare each arm with the base, for the items that both answered."""
         rows = []
         for arm in self.compared_arms():
@@ -252,12 +263,12 @@ class Evaluation:
                     rows.append(self._make_compare_row(arm, item, mine.text, base.text))
         return rows
 
-    def planned_compare_rows(self) -> list[Json]:
+    def planned_compare_rows(self) -> list[InputRow]:
         """Return the rows of all comparisons with texts of the length that the prompts allow, for the plan."""
         text = "word " * PLANNED_WORDS
         return [self._make_compare_row(arm, item, text, text) for arm in self.compared_arms() for item in self.items]
 
-    def _make_compare_row(self, arm: Arm, item: Item, text: str, base: str) -> Json:
+    def _make_compare_row(self, arm: Arm, item: Item, text: str, base: str) -> InputRow:
         options = self._panel_options() | {
             "protocol": blind.NAME,
             "no_match": True,
@@ -407,7 +418,9 @@ class ArmResults:
         return compare([theirs[item] for item in shared], [mine[item] for item in shared])
 
     def seats_before(self) -> tuple[int, int]:
-        """Return how often the council corrected, and how often it spoiled, the plurality of its seats' first answers."""
+        """Return how often the council corrected, and how often it spoiled, the plurality of its seats' first
+        answers.
+        """
         gained = lost = 0
         for one in self.results.values():
             if len(one.seats) > 1:
@@ -442,7 +455,7 @@ class EvalTable:
         equal = self.find(f"{SELF_CONSISTENCY}={arm.arm.name}")
         return equal if equal else self.find(SINGLE) if arm.arm.name != SINGLE else None
 
-    def as_json(self) -> Json:
+    def as_json(self) -> EvalObject:
         chosen = self.evaluation
         return {
             "schema": "council.eval/1",
@@ -457,7 +470,7 @@ class EvalTable:
             "conclusions": self.conclude(),
         }
 
-    def _arm_json(self, one: ArmResults) -> Json:
+    def _arm_json(self, one: ArmResults) -> EvalArm:
         shares = [(result.share or 0.0, bool(result.right)) for result in one.calibrated]
         confidences, right = [share for share, _ in shares], [is_right for _, is_right in shares]
         costs = [result.usd for result in one.results.values()]
@@ -581,17 +594,18 @@ def _align(rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _format_row(row: Json) -> tuple[str, ...]:
+def _format_row(row: EvalArm) -> tuple[str, ...]:
     accuracy, against = row["accuracy"], row["against"]
+    difference = read_interval(against["difference"]) if against else None
     beside = (
         (
             against["arm"],
-            f"{100 * against['difference']['mean']:+.1f}",
+            f"{100 * difference.mean:+.1f}",
             format_p(against["p_value"]).removeprefix("= "),
             str(against["wrong_to_right"]),
             str(against["right_to_wrong"]),
         )
-        if against and against["difference"]["mean"] is not None
+        if against and difference
         else ("", "", "", "", "")
     )
     return (
@@ -605,11 +619,11 @@ def _format_row(row: Json) -> tuple[str, ...]:
     )
 
 
-def _format_span(interval: Json) -> str:
-    return "" if interval["mean"] is None else f"{_percent(interval['low'])}-{_percent(interval['high'])}"
+def _format_span(shown: IntervalObject) -> str:
+    return f"{_percent(shown['low'])}-{_percent(shown['high'])}" if read_interval(shown) else ""
 
 
-def _format_use(row: Json) -> tuple[str, str, str]:
+def _format_use(row: EvalArm) -> tuple[str, str, str]:
     return f"{row['tokens']:,}", f"{row['calls']:,}", _or_empty(row["usd"], ".4f")
 
 
@@ -619,7 +633,7 @@ BLIND_HEAD = (
 )
 
 
-def _format_blind_row(row: Json) -> tuple[str, ...]:
+def _format_blind_row(row: EvalArm) -> tuple[str, ...]:
     one = row["blind"]
     if one is None:  # the base
         return (row["arm"], *[""] * 11, *_format_use(row))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
-from council.types import Json
+from council.evals.statistics import Interval, read_interval
+from council.runs.eval_object import BlindArm, EvalArm, EvalObject, IntervalObject
 
 FORMATS = ("png", "svg")
 LEVEL_ORDER = ("HIGH", "MEDIUM", "LOW", "CONTESTED")
 COLOURS = ("#2f6db3", "#c2571a", "#3d8a4e", "#8a4fa3", "#a3841f", "#5b6770", "#b3325f", "#1f8a8a")
 
 
-def write_plots(result: Json, folder: Path) -> list[Path]:
+def write_plots(result: EvalObject, folder: Path) -> list[Path]:
     """Write the plots of a `council.eval/1` object and return their files."""
     figure_class = _load_figure()
     arms = [arm for arm in result["arms"] if arm["accuracy"]["mean"] is not None]
@@ -25,7 +26,8 @@ def write_plots(result: Json, folder: Path) -> list[Path]:
     trusted = [arm for arm in arms if len(arm["trust"]) > 1]
     if trusted:
         files += _save(_plot_trust(figure_class, trusted), folder / "trust")
-    compared = [arm for arm in result["arms"] if arm.get("blind") and arm["blind"]["preference"]["mean"] is not None]
+    blind = {arm["arm"]: arm["blind"] for arm in result["arms"] if arm.get("blind")}
+    compared = {name: found for name, found in blind.items() if found and found["preference"]["mean"] is not None}
     if compared:
         files += _save(_plot_preference(figure_class, compared), folder / "preference")
     return files
@@ -49,51 +51,54 @@ def _save(figure: Any, stem: Path) -> list[Path]:
     return files
 
 
-def _errors(intervals: Sequence[Json]) -> list[list[float]]:
-    return [[one["mean"] - one["low"] for one in intervals], [one["high"] - one["mean"] for one in intervals]]
+def _read_intervals(shown: Iterable[IntervalObject]) -> list[Interval]:
+    return [interval for one in shown if (interval := read_interval(one))]
 
 
-def _plot_accuracy(figure_class: Any, arms: Sequence[Json]) -> Any:
-    figure, axes = _plot_shares(figure_class, [(arm["arm"], arm["accuracy"]) for arm in arms])
+def _errors(intervals: Sequence[Interval]) -> list[list[float]]:
+    return [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]]
+
+
+def _plot_accuracy(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
+    figure, axes = _plot_shares(figure_class, {arm["arm"]: arm["accuracy"] for arm in arms})
     axes.set_xlabel("share of right answers, with 95 % interval")
     return figure
 
 
-def _plot_preference(figure_class: Any, arms: Sequence[Json]) -> Any:
-    figure, axes = _plot_shares(figure_class, [(arm["arm"], arm["blind"]["preference"]) for arm in arms])
+def _plot_preference(figure_class: Any, arms: Mapping[str, BlindArm]) -> Any:
+    figure, axes = _plot_shares(figure_class, {name: arm["preference"] for name, arm in arms.items()})
     axes.axvline(0.5, color="#999999", linewidth=1)
-    axes.set_xlabel(
-        f"share of comparisons that prefer it to {arms[0]['blind']['against']}, ties half, with 95 % interval"
-    )
+    base = next(iter(arms.values()))["against"]
+    axes.set_xlabel(f"share of comparisons that prefer it to {base}, ties half, with 95 % interval")
     return figure
 
 
-def _plot_shares(figure_class: Any, rows: Sequence[tuple[str, Json]]) -> tuple[Any, Any]:
+def _plot_shares(figure_class: Any, rows: Mapping[str, IntervalObject]) -> tuple[Any, Any]:
     """Return a figure with one interval for each row, and its axes."""
     figure = figure_class(figsize=(7, 0.5 * len(rows) + 1.2))
     axes = figure.subplots()
-    intervals = [interval for _, interval in rows]
+    intervals = _read_intervals(rows.values())
     places = list(range(len(rows)))
     axes.errorbar(
-        [one["mean"] for one in intervals], places, xerr=_errors(intervals), fmt="o", color=COLOURS[0], capsize=4
+        [one.mean for one in intervals], places, xerr=_errors(intervals), fmt="o", color=COLOURS[0], capsize=4
     )
-    axes.set_yticks(places, [name for name, _ in rows])
+    axes.set_yticks(places, list(rows))
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.grid(axis="x", alpha=0.3)
     return figure, axes
 
 
-def _plot_reliability(figure_class: Any, arms: Sequence[Json]) -> Any:
+def _plot_reliability(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
     figure = figure_class(figsize=(5.5, 5))
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
     for arm, colour in zip(arms, _colours(len(arms)), strict=True):
         rows = arm["reliability"]
-        intervals = [row["accuracy"] for row in rows]
+        intervals = _read_intervals(row["accuracy"] for row in rows)
         axes.errorbar(
             [row["confidence"] for row in rows],
-            [one["mean"] for one in intervals],
+            [one.mean for one in intervals],
             yerr=_errors(intervals),
             fmt="o-",
             color=colour,
@@ -108,16 +113,16 @@ def _plot_reliability(figure_class: Any, arms: Sequence[Json]) -> Any:
     return figure
 
 
-def _plot_trust(figure_class: Any, arms: Sequence[Json]) -> Any:
+def _plot_trust(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
     figure = figure_class(figsize=(7, 4))
     axes = figure.subplots()
     for n, (arm, colour) in enumerate(zip(arms, _colours(len(arms)), strict=True)):
         levels = [level for level in LEVEL_ORDER if level in arm["trust"]]
-        intervals = [arm["trust"][level] for level in levels]
+        intervals = _read_intervals(arm["trust"][level] for level in levels)
         places = [LEVEL_ORDER.index(level) + 0.08 * n for level in levels]
         axes.errorbar(
             places,
-            [one["mean"] for one in intervals],
+            [one.mean for one in intervals],
             yerr=_errors(intervals),
             fmt="o",
             color=colour,

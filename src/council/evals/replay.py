@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from typing import Literal, TypedDict, cast, get_args
 
 from council.engine.layout import format_count
 from council.errors import UsageError
@@ -18,18 +18,66 @@ from council.evals.statistics import (
     compare,
     count_measured_votes,
     error_correlation,
+    read_interval,
     reliability,
 )
 from council.evals.votes import Election, Vote, elect_by_families, elect_by_plurality
 from council.protocols.judges import rules as judge_rules
+from council.runs.eval_object import ComparisonObject, IntervalObject, ReliabilityRow
 from council.runs.track_record import weigh_record
-from council.types import Json, VerdictWord
+from council.types import VerdictWord
 
 Arm = Literal["best", "plurality", "weighted", "families", "consensus", "corroborated"]
 ARMS: tuple[Arm, ...] = get_args(Arm)
 JUDGE_ARMS = ("consensus", "corroborated")  # only for answers PASS, WARN and FAIL
 VERDICTS = frozenset(get_args(VerdictWord))
 Rule = Callable[[Matrix, int], Election]
+
+
+class ModelRow(TypedDict):
+    """The accuracy of one model."""
+
+    model: str
+    family: str
+    accuracy: IntervalObject
+
+
+class EffectiveVotes(TypedDict):
+    """Effective votes of the models."""
+
+    measured: float | None  # by the correlation of errors
+    by_family: float
+
+
+class AgreementRow(TypedDict):
+    """The accuracy of the plurality where the models agree to one degree."""
+
+    agreement: str
+    accuracy: IntervalObject
+
+
+class RuleRow(TypedDict):
+    """The results of one rule."""
+
+    arm: str
+    accuracy: IntervalObject
+    right_in_dissent: int
+    ties: int
+    against_best: ComparisonObject | None
+    brier: float | None
+    reliability: list[ReliabilityRow]
+
+
+class ReplayObject(TypedDict):
+    """The object `council.replay/1`."""
+
+    schema: Literal["council.replay/1"]
+    questions: int
+    models: list[ModelRow]
+    error_correlation: float | None
+    effective_votes: EffectiveVotes
+    agreement: list[AgreementRow]
+    arms: list[RuleRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +117,7 @@ class Replay:
         votes = [judge_rules.Vote(model, families.get(model, model), "PASS", "HIGH") for model in self.matrix.models]
         return judge_rules.count_effective_votes(votes)
 
-    def as_json(self, seed: int = 0) -> Json:
+    def as_json(self, seed: int = 0) -> ReplayObject:
         """Return the table: accuracy with intervals, each rule against the best single model, and calibration."""
         accuracies = {
             model: bootstrap_mean([float(one) for one in self.matrix.right(model)], seed)
@@ -96,8 +144,9 @@ class Replay:
             "arms": [_arm_json(arm, self._compare_with_best(arm, seed), seed) for arm in self.arms.values()],
         }
 
-    def _compare_with_best(self, arm: ReplayedArm, seed: int) -> Json | None:
-        """Compare with the best model. It is chosen by these answers, so of many models chance alone makes one look good.
+    def _compare_with_best(self, arm: ReplayedArm, seed: int) -> ComparisonObject | None:
+        """Compare with the best model. It is chosen by these answers, so of many models chance alone makes one look
+        good.
 
         So a rule is called worse only if the test holds for as many comparisons as there are models.
         """
@@ -106,7 +155,7 @@ class Replay:
             return None
         found = compare(base.right, arm.right, seed)
         is_chance = found.difference.mean < 0 and found.p_value * len(self.matrix.models) >= 1 - LEVEL
-        return found.as_json() | {"decided": found.is_decided and not is_chance}
+        return {**found.as_json(), "decided": found.is_decided and not is_chance}
 
 
 def replay(matrix: Matrix, arms: Sequence[str] = ()) -> Replay:
@@ -227,7 +276,7 @@ def _records_without(matrix: Matrix, at: int) -> dict[str, tuple[int, int]]:
 # Tables
 
 
-def _arm_json(arm: ReplayedArm, against: Json | None, seed: int) -> Json:
+def _arm_json(arm: ReplayedArm, against: ComparisonObject | None, seed: int) -> RuleRow:
     brier = brier_score(arm.confidences, arm.right)
     return {
         "arm": arm.name,
@@ -240,7 +289,7 @@ def _arm_json(arm: ReplayedArm, against: Json | None, seed: int) -> Json:
     }
 
 
-def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:
+def _agreement_json(matrix: Matrix, seed: int) -> list[AgreementRow]:
     """Return the accuracy of the plurality by the agreement of the models, as the live rule of judges measures it."""
     groups: dict[str, list[float]] = {}
     for at in range(len(matrix.questions)):
@@ -269,57 +318,65 @@ def format_replay(found: Replay, seed: int = 0) -> str:
     rows: list[tuple[str, ...]] = [
         ("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier")
     ]
-    for one in report["models"]:
-        rows.append((f"{one['model']} ({one['family']})", *_format_accuracy(one["accuracy"]), *[""] * 6))
+    for model in report["models"]:
+        rows.append((f"{model['model']} ({model['family']})", *_format_accuracy(model["accuracy"]), *[""] * 6))
     for one in report["arms"]:
-        beside = one["against_best"]
-        told = (
-            (
-                f"{100 * beside['difference']['mean']:+.1f}",
-                f"{beside['p_value']:.3f}",
-                str(beside["wrong_to_right"]),
-                str(beside["right_to_wrong"]),
-            )
-            if beside
-            else ("",) * 4
-        )
         rows.append(
-            (one["arm"], *_format_accuracy(one["accuracy"]), *told, str(one["right_in_dissent"]), f"{one['brier']:.3f}")
+            (
+                one["arm"],
+                *_format_accuracy(one["accuracy"]),
+                *_format_comparison(one["against_best"]),
+                str(one["right_in_dissent"]),
+                "" if one["brier"] is None else f"{one['brier']:.3f}",
+            )
         )
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    widths = [max(len(cells[n]) for cells in rows) for n in range(len(rows[0]))]
     lines = [
         "  ".join(
             cell.rjust(width) if n else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
         ).rstrip()
-        for row in rows
+        for cells in rows
     ]
     votes, correlation = report["effective_votes"], report["error_correlation"]
-    measured = (
-        "" if votes["measured"] is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
-    )
+    measured = ""
+    if votes["measured"] is not None and correlation is not None:
+        measured = f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
     lines += [
         "",
         f"effective votes of {format_count(len(report['models']), 'model')}: {measured}{votes['by_family']:g} by families",
     ]
-    for one in report["agreement"]:
-        accuracy = one["accuracy"]
-        share = " ".join(_format_accuracy(accuracy))
-        lines.append(f"{AGREEMENT_WORDS[one['agreement']]}: {share} of {accuracy['n']} right")
+    for row in report["agreement"]:
+        share = " ".join(_format_accuracy(row["accuracy"]))
+        lines.append(f"{AGREEMENT_WORDS[row['agreement']]}: {share} of {row['accuracy']['n']} right")
     return "\n".join([*lines, "", *_conclude(report)])
 
 
-def _format_accuracy(accuracy: Json) -> tuple[str, str]:
-    low, high = (f"{100 * accuracy[name]:.1f}" for name in ("low", "high"))
-    return f"{100 * accuracy['mean']:.1f} %", f"{low}-{high}"
+def _format_comparison(comparison: ComparisonObject | None) -> tuple[str, ...]:
+    difference = read_interval(comparison["difference"]) if comparison else None
+    if comparison is None or difference is None:
+        return ("",) * 4
+    return (
+        f"{100 * difference.mean:+.1f}",
+        f"{comparison['p_value']:.3f}",
+        str(comparison["wrong_to_right"]),
+        str(comparison["right_to_wrong"]),
+    )
 
 
-def _conclude(report: Json) -> list[str]:
+def _format_accuracy(accuracy: IntervalObject) -> tuple[str, str]:
+    interval = read_interval(accuracy)
+    if interval is None:
+        return "", ""
+    return f"{100 * interval.mean:.1f} %", f"{100 * interval.low:.1f}-{100 * interval.high:.1f}"
+
+
+def _conclude(report: ReplayObject) -> list[str]:
     lines = []
     for one in report["arms"]:
-        if beside := one["against_best"]:
-            span = f"{100 * beside['difference']['low']:+.1f} to {100 * beside['difference']['high']:+.1f} points"
-            better = "better" if beside["difference"]["mean"] > 0 else "worse"
+        if (beside := one["against_best"]) and (difference := read_interval(beside["difference"])):
+            span = f"{100 * difference.low:+.1f} to {100 * difference.high:+.1f} points"
+            better = "better" if difference.mean > 0 else "worse"
             told = (
                 f"is {better} than the best single model"
                 if beside["decided"]

@@ -1,7 +1,7 @@
 """Review bench: small programs with one planted bug each, clean controls, and the measures of what reviewers find.
 
-A bug is a mutant of a program that the program's own checks reject, so it is a real defect with a known line. A review is
-measured by the findings at that line, by how many judges support a finding, and by the grouping rule of judges.
+A bug is a mutant of a program that the program's own checks reject, so it is a real defect with a known line. A review
+is measured by the findings at that line, by how many judges support a finding, and by the grouping rule of judges.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal, TypedDict
 
-from council.evals.statistics import Interval, bootstrap_mean
+from council.evals.statistics import Interval, bootstrap_mean, read_interval
+from council.runs.batch_rows import InputRow
+from council.runs.eval_object import IntervalObject
 from council.settings.private_files import make_named_folder, open_named_file
 from council.types import Json
 
@@ -132,7 +134,7 @@ def is_killed(source: str, checks: str) -> bool:
             raise TimeoutError
         return count
 
-    names: Json = {}
+    names: dict[str, object] = {}
     earlier = sys.gettrace()
     try:
         exec(compile(source, FILE_NAME, "exec"), names)
@@ -146,7 +148,9 @@ def is_killed(source: str, checks: str) -> bool:
 
 
 def make_cases(seed: int = 0, limit: int | None = None) -> list[Case]:
-    """Return for each program some versions with one bug, and the clean one as a control, in an order that mixes them."""
+    """Return for each program some versions with one bug, and the clean one as a control, in an order that mixes
+    them.
+    """
     rng = random.Random(f"bench {seed}")
     cases: list[Case] = []
     for name, (source, checks) in load_programs().items():
@@ -174,7 +178,7 @@ def write_repositories(cases: Sequence[Case], folder: Path) -> None:
         file.write(json.dumps(bugs, indent=2) + "\n")
 
 
-def make_bench_row(case: Case, options: Json) -> Json:
+def make_bench_row(case: Case, options: Json) -> InputRow:
     """Return the row of a batch in which judges review a program."""
     question = (
         "Find the defects of this Python program: where it does not do what its docstrings say. Report no style issues."
@@ -210,6 +214,36 @@ def read_review(case: Case, report: Json) -> Reviewed:
     return Reviewed(case, tuple(rows), max([1, *(int(one["of"]) for one in report["findings"])]))
 
 
+class SupportObject(TypedDict):
+    """The measures of the findings that at least `support` judges hold."""
+
+    support: int
+    recall: IntervalObject
+    precision: IntervalObject
+    f1: float | None
+
+
+class GroupingMeasure(TypedDict):
+    """How well the findings that report one bug are joined."""
+
+    precision: IntervalObject
+    recall: IntervalObject
+
+
+class BenchObject(TypedDict):
+    """The object `council.review-bench/1`."""
+
+    schema: Literal["council.review-bench/1"]
+    programs: int
+    bugs: int
+    controls: int
+    judges: int
+    by_support: list[SupportObject]
+    controls_with_findings: IntervalObject
+    split_bugs: int
+    grouping: GroupingMeasure | None
+
+
 @dataclass(frozen=True, slots=True)
 class SupportRow:
     """Findings that at least `support` judges hold: the share of bugs they report, and the share that report a bug."""
@@ -223,7 +257,7 @@ class SupportRow:
         p, r = self.precision.mean, self.recall.mean
         return None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
 
-    def as_json(self) -> Json:
+    def as_json(self) -> SupportObject:
         return {
             "support": self.support,
             "recall": self.recall.as_json(),
@@ -242,7 +276,7 @@ def measure_support(reviews: Sequence[Reviewed]) -> list[SupportRow]:
     return rows
 
 
-def summarize_bench(reviews: Sequence[Reviewed], grouping: Json | None = None) -> Json:
+def summarize_bench(reviews: Sequence[Reviewed], grouping: GroupingMeasure | None = None) -> BenchObject:
     """Return the result of a bench as the object `council.review-bench/1`."""
     clean = [one for one in reviews if not one.case.line]
     bugs = [one for one in reviews if one.case.line]
@@ -259,15 +293,14 @@ def summarize_bench(reviews: Sequence[Reviewed], grouping: Json | None = None) -
     }
 
 
-def format_bench(result: Json) -> str:
+def format_bench(result: BenchObject) -> str:
     """Return the result as a table."""
 
-    def share(one: Json) -> str:
-        return (
-            "no case"
-            if one["mean"] is None
-            else f"{100 * one['mean']:.0f} % ({100 * one['low']:.0f}-{100 * one['high']:.0f})"
-        )
+    def share(shown: IntervalObject) -> str:
+        interval = read_interval(shown)
+        if interval is None:
+            return "no case"
+        return f"{100 * interval.mean:.0f} % ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
 
     lines = [f"{'found by':<10}{'recall':>18}{'precision':>18}{'F1':>7}"]
     for row in result["by_support"]:

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from council.protocols.judges.rules import effective_votes
-from council.types import Json
+from council.runs.eval_object import ComparisonObject, IntervalObject, ReliabilityRow
 
 LEVEL = 0.95  # of intervals
 RESAMPLES = 2000
@@ -30,8 +30,14 @@ class Interval(NamedTuple):
     high: float
     n: int
 
-    def as_json(self) -> Json:
+    def as_json(self) -> IntervalObject:
         return {"mean": _round(self.mean), "low": _round(self.low), "high": _round(self.high), "n": self.n}
+
+
+def read_interval(shown: IntervalObject) -> Interval | None:
+    """Return an interval; None if it has no questions."""
+    mean, low, high = shown["mean"], shown["low"], shown["high"]
+    return None if mean is None or low is None or high is None else Interval(mean, low, high, shown["n"])
 
 
 def _round(value: float) -> float | None:
@@ -44,9 +50,10 @@ def _round(value: float) -> float | None:
 def bootstrap_mean(values: Sequence[float], seed: int = 0, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
     """Return the mean and its 95 % percentile bootstrap interval over questions.
 
-    If all values are equal, every resample is too, which would look certain. The interval then reaches as far toward the
-    bounds as the exact limit of a share that was never observed. For two distinct values, and for the differences -1, 0 and 1, the bootstrap distribution is known, so the percentiles
-    are exact. Otherwise they are estimated from resamples with the seed.
+    If all values are equal, every resample is too, which would look certain. The interval then reaches as far toward
+    the bounds as the exact limit of a share that was never observed. For two distinct values, and for the differences
+    -1, 0 and 1, the bootstrap distribution is known, so the percentiles are exact. Otherwise they are estimated from
+    resamples with the seed.
     """
     n = len(values)
     if not n:
@@ -142,12 +149,12 @@ class Comparison:
         is_apart = self.difference.low > 0 or self.difference.high < 0
         return self.difference.n >= MIN_QUESTIONS and is_apart and self.p_value < 1 - LEVEL
 
-    def as_json(self) -> Json:
+    def as_json(self) -> ComparisonObject:
         return {
             "difference": self.difference.as_json(),
             "wrong_to_right": self.wrong_to_right,
             "right_to_wrong": self.right_to_wrong,
-            "p_value": _round(self.p_value),
+            "p_value": round(self.p_value, 6),
             "decided": self.is_decided,
         }
 
@@ -196,8 +203,11 @@ def brier_score(confidences: Sequence[float], right: Sequence[bool]) -> float:
     return math.fsum((c - float(r)) ** 2 for c, r in pairs) / len(pairs) if pairs else math.nan
 
 
-def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Json]:
-    """Return for each bin of confidence its mean confidence and its accuracy with an interval. Empty bins are left out."""
+def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[ReliabilityRow]:
+    """Return for each bin of confidence its mean confidence and its accuracy with an interval.
+
+    Empty bins are left out.
+    """
     rows: dict[int, list[tuple[float, bool]]] = {}
     for confidence, is_right in zip(confidences, right, strict=True):
         rows.setdefault(min(BINS - 1, int(confidence * BINS)), []).append((confidence, is_right))

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from council.errors import Fault
 from council.settings import Settings
-from council.types import Answer, Ask, Attachment
+from council.types import Answer, Ask, Attachment, Json, Message
 
 OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
 Progress = Callable[[str, int, int], None]  # name of the download, bytes done, bytes total
 MAX_CACHE_POINTS = 4  # of one request, at Anthropic and OpenAI
 DEFAULT_MAX_TOKENS = 8192  # output tokens where no cap is set and the vendor requires one
+
+
+class StepRequest(TypedDict):
+    """A request of a member that answers here and not at an endpoint."""
+
+    key: str
+    messages: Sequence[Message]
+    schema: Json | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,8 @@ class Member(Protocol):
     A subclass needs `name`, `vendor`, `prepare` and `send`. It may also have `price`, a mapping with the keys of
     [prices] in the configuration, in dollars per million tokens. A member that takes attachments has `accepts`, the
     kinds that it takes ("image", "pdf"): they are in `ask.attachments`, and belong to the first user message. A member
-    whose vendor caches prompts may have `cache_rules`; if these have points, it marks its requests at `ask.cache_points`.
+    whose vendor caches prompts may have `cache_rules`; if these have points, it marks its requests at
+    `ask.cache_points`.
     """
 
     name: str  # provider:model, as in the plan
@@ -79,7 +88,7 @@ class MemberFactory(Protocol):
 
     It may also have these attributes:
     `vendor`: vendor of all its members; without it, the prefix.
-    `models`: model names that `council models` lists.
+    `models`: model names that `council list models` lists.
     `api_key_env`: variable that must be set.
     """
 

@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from council.errors import ConfigError, Fault
 from council.members.base import MemberContext, OnDelta, Progress, check_key
@@ -24,7 +24,7 @@ from council.settings import Provider
 from council.settings.catalogue import model_id
 from council.settings.member_lookup import list_inputs
 from council.text_cleanup import redact_line
-from council.types import Answer, Ask, Json, Usage, encode_json
+from council.types import Answer, Ask, Json, Message, Usage, encode_json
 
 NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'model-council[pai]'`"
 FINISH_REASONS = {"length": "length", "content_filter": "refused"}
@@ -41,6 +41,31 @@ FAULT_KINDS = {
 UNSENT_PHASES = ("pool", "connect")  # phases before the request was sent
 
 CloseClient = Callable[[], Awaitable[None]]
+
+
+class SentFile(TypedDict):
+    """An attachment of a request, in base64."""
+
+    media_type: str
+    data: str
+
+
+class BridgeSettings(TypedDict, total=False):
+    """Parameters of an answer, by the names of pydantic-ai."""
+
+    temperature: float
+    max_tokens: int
+    thinking: str
+
+
+class BridgeRequest(TypedDict):
+    """A request, as it is stored."""
+
+    messages: list[Message]
+    schema: Json | None  # None if there is none, or if it is in a message
+    schema_name: str
+    settings: BridgeSettings
+    attachments: NotRequired[list[SentFile]]
 
 
 class BridgeMember:
@@ -71,7 +96,7 @@ class BridgeMember:
 
     def prepare(self, ask: Ask) -> bytes:
         in_prompt = ask.schema is not None and (ask.bare or not self.native_schema)
-        request: Json = {
+        request: BridgeRequest = {
             "messages": append_schema(ask.messages, ask.schema) if ask.schema and in_prompt else list(ask.messages),
             "schema": None if in_prompt else ask.schema,
             "schema_name": ask.schema_name or "reply",
@@ -81,16 +106,24 @@ class BridgeMember:
             request["attachments"] = [{"media_type": one.media_type, "data": one.data} for one in ask.attachments]
         return encode_json(request)
 
-    def _settings(self, ask: Ask) -> Json:
-        settings = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
-        return {name: value for name, value in settings.items() if value is not None and not ask.bare}
+    def _settings(self, ask: Ask) -> BridgeSettings:
+        settings: BridgeSettings = {}
+        if ask.bare:
+            return settings
+        if ask.temperature is not None:
+            settings["temperature"] = ask.temperature
+        if ask.max_tokens is not None:
+            settings["max_tokens"] = ask.max_tokens
+        if ask.effort is not None:
+            settings["thinking"] = ask.effort
+        return settings
 
     async def ready(self, progress: Progress) -> None:
         """Do nothing: no download is needed."""
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         check_key(self.secret)
-        request: Json = json.loads(body)
+        request: BridgeRequest = json.loads(body)
         pieces: list[str] = []
         try:
             async with asyncio.timeout(self.first_byte) as clock, self.model:
@@ -103,7 +136,7 @@ class BridgeMember:
             raise self._to_fault(error, "".join(pieces)) from None
 
     async def _stream_answer(
-        self, request: Json, clock: asyncio.Timeout, pieces: list[str], on_delta: OnDelta
+        self, request: BridgeRequest, clock: asyncio.Timeout, pieces: list[str], on_delta: OnDelta
     ) -> Answer:
         from pydantic_ai.direct import model_request_stream
 
@@ -269,7 +302,7 @@ def _silence_warnings(member: BridgeMember) -> BridgeMember:
     return member
 
 
-def _to_pydantic_messages(messages: list[Json], attachments: list[Json]) -> list[Any]:
+def _to_pydantic_messages(messages: list[Message], attachments: list[SentFile]) -> list[Any]:
     from pydantic_ai.messages import (
         BinaryContent,
         ModelRequest,
@@ -295,7 +328,7 @@ def _to_pydantic_messages(messages: list[Json], attachments: list[Json]) -> list
     return history
 
 
-def _request_parameters(request: Json) -> Any:
+def _request_parameters(request: BridgeRequest) -> Any:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 from council.errors import ConfigError, Fault
 from council.members.base import MemberContext, OnDelta, Progress
@@ -24,6 +25,7 @@ from council.members.cli_sandbox import (
     AGENTS,
     DEPTH_VARIABLE,
     Agent,
+    AgentRequest,
     Flag,
     council_depth,
     find_key_variable,
@@ -44,7 +46,7 @@ from council.members.wires.wire import append_schema
 from council.settings.catalogue import catalogue
 from council.settings.config_files import cache_folder, find_command, store_cache
 from council.text_cleanup import KEY_SHAPED, mask_values, redact_line
-from council.types import Answer, Ask, Json, Message, encode_json
+from council.types import Answer, Ask, Message, encode_json
 
 HELP_FILE = "agent_help.json"  # in the cache folder: `gemini --help` takes longer than an answer
 MAX_HELP_AGE_S = 24 * 3600.0
@@ -125,15 +127,21 @@ class CliAgentMember:
     def prepare(self, ask: Ask) -> bytes:
         messages = append_schema(ask.messages, ask.schema) if ask.schema is not None else list(ask.messages)
         system, prompt = _flatten_messages(messages)
-        request = {"model": vendor_model_id(self.model), "system": system, "prompt": prompt, "schema": ask.schema}
-        more = {"effort": ask.effort, "bare": ask.bare}
-        return encode_json(request | more)
+        request: AgentRequest = {
+            "model": vendor_model_id(self.model),
+            "system": system,
+            "prompt": prompt,
+            "schema": ask.schema,
+            "effort": ask.effort,
+            "bare": ask.bare,
+        }
+        return encode_json(request)
 
     async def ready(self, progress: Progress) -> None:
         """Do nothing: the first call probes the executable."""
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
-        request: Json = json.loads(body)
+        request: AgentRequest = json.loads(body)
         path = self._executable_path()
         info = await self._executable_info(path)
         for _ in range(MAX_TRIES):
@@ -146,7 +154,7 @@ class CliAgentMember:
         return self._to_answer(parser, result, request)
 
     async def _run_agent(
-        self, path: Path, info: ExecutableInfo, request: Json, on_delta: OnDelta
+        self, path: Path, info: ExecutableInfo, request: AgentRequest, on_delta: OnDelta
     ) -> tuple[OutputParser, ProcessResult]:
         with open_workspace(self.agent, self.env, self.pass_env) as workspace:
             values = workspace.write_request(request)
@@ -189,7 +197,7 @@ class CliAgentMember:
             if all(name in values for name in placeholders):
                 yield from (_fill_placeholders(part, values) for part in flag)
 
-    def _to_answer(self, parser: OutputParser, result: ProcessResult, request: Json) -> Answer:
+    def _to_answer(self, parser: OutputParser, result: ProcessResult, request: AgentRequest) -> Answer:
         output = parser.output
         is_usable = output.done and not output.error and (parser.read_event is not None or result.exit_code == 0)
         if is_usable or (not parser.text and not result.exit_code and not output.retries):
@@ -291,11 +299,19 @@ def _file_version(path: Path) -> FileVersion:
     return str(path.resolve()), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
 
 
+class StoredHelp(TypedDict):
+    """The stored help text of an executable, and its file's version without the path."""
+
+    stat: list[int]
+    time: float
+    help: str
+
+
 def load_help(env: Mapping[str, str], version: FileVersion) -> str:
     """Return the stored help text of an executable, or "". A damaged file counts as none."""
     path, *stat = version
-    row = _load_help_rows(env).get(path, {})
-    return str(row["help"]) if row.get("stat") == stat else ""
+    row = _load_help_rows(env).get(path)
+    return str(row["help"]) if row and row.get("stat") == stat else ""
 
 
 def store_help(env: Mapping[str, str], version: FileVersion, text: str) -> None:
@@ -307,10 +323,10 @@ def store_help(env: Mapping[str, str], version: FileVersion, text: str) -> None:
     store_cache(cache_folder(env) / HELP_FILE, rows)
 
 
-def _load_help_rows(env: Mapping[str, str]) -> dict[str, Json]:
+def _load_help_rows(env: Mapping[str, str]) -> dict[str, StoredHelp]:
     now = time.time()
     try:
-        rows: dict[str, Json] = json.loads((cache_folder(env) / HELP_FILE).read_bytes())
+        rows: dict[str, StoredHelp] = json.loads((cache_folder(env) / HELP_FILE).read_bytes())
         return {path: row for path, row in rows.items() if row["help"] and 0 <= now - row["time"] < MAX_HELP_AGE_S}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
@@ -343,7 +359,7 @@ def _flatten_messages(messages: list[Message]) -> tuple[str, str]:
     return system, "\n\n".join(parts)
 
 
-def strip_echo(text: str, request: Json) -> str:
+def strip_echo(text: str, request: AgentRequest) -> str:
     """Remove the prompt from the start of an answer that repeats it."""
     for part in (f"{request['system']}\n\n{request['prompt']}", request["prompt"]):
         text = text.strip().removeprefix(part.strip())

@@ -1,8 +1,8 @@
 """Run an external program: write its prompt, read both output streams, and leave no process behind.
 
-The program leads a separate process group. After an answer, a fault or a cancellation the whole group is killed; on Linux
-also processes that left the group, found by a marker variable in their environment. If this process is killed, a watchdog
-process kills the group and deletes the workspace.
+The program leads a separate process group. After an answer, a fault or a cancellation the whole group is killed; on
+Linux also processes that left the group, found by a marker variable in their environment. If this process is killed, a
+watchdog process kills the group and deletes the workspace.
 """
 
 from __future__ import annotations

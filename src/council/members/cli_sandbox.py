@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 from council.errors import Fault
 from council.settings.config_files import format_toml
@@ -167,6 +168,14 @@ CODEX_OPENAI: Json = {
 CODEX_CLOUDS = ("amazon-bedrock", "gcp")  # providers of codex with a table in which it refuses these settings
 
 
+class CodexSettings(TypedDict, total=False):
+    """The settings of codex that say where its model is."""
+
+    openai_base_url: str
+    model_provider: str
+    model_providers: dict[str, Json]  # the user's tables
+
+
 def _write_codex_config(workspace: Workspace) -> dict[str, str]:
     """Copy the model provider of the user's configuration, and nothing else; return the variables that it names."""
     env = workspace.outer_env
@@ -182,8 +191,11 @@ def _write_codex_config(workspace: Workspace) -> dict[str, str]:
     return passed
 
 
-def _limit_codex_retries(settings: Json, has_key: bool) -> Json:
-    """Turn codex's own retries off. With a ChatGPT login they stay: only its own provider sends all that OpenAI expects."""
+def _limit_codex_retries(settings: CodexSettings, has_key: bool) -> CodexSettings:
+    """Turn codex's own retries off.
+
+    With a ChatGPT login they stay: only its own provider sends all that OpenAI expects.
+    """
     name = settings.get("model_provider", "openai")
     table = settings.get("model_providers", {}).get(name)
     if name == "openai" and has_key:
@@ -194,21 +206,25 @@ def _limit_codex_retries(settings: Json, has_key: bool) -> Json:
     return {"model_provider": name, "model_providers": {name: table | CODEX_RETRIES}}
 
 
-def read_codex_provider(env: Mapping[str, str]) -> Json:
+def read_codex_provider(env: Mapping[str, str]) -> CodexSettings:
     """Return the settings of codex's configuration file that say where its model is."""
     try:
         config = tomllib.loads((CODEX.config_folder(env) / "config.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    settings = {key: config[key] for key in ("openai_base_url", "model_provider") if isinstance(config.get(key), str)}
+    settings: CodexSettings = {}
+    if isinstance(address := config.get("openai_base_url"), str):
+        settings["openai_base_url"] = address
+    if isinstance(name := config.get("model_provider"), str):
+        settings["model_provider"] = name
     providers = config.get("model_providers")
     provider = providers.get(settings.get("model_provider")) if isinstance(providers, dict) else None
-    return settings | (
-        {"model_providers": {settings["model_provider"]: provider}} if isinstance(provider, dict) else {}
-    )
+    if isinstance(provider, dict):
+        settings["model_providers"] = {settings["model_provider"]: provider}
+    return settings
 
 
-def _provider_variables(settings: Json) -> Iterator[str]:
+def _provider_variables(settings: CodexSettings) -> Iterator[str]:
     for provider in settings.get("model_providers", {}).values():
         headers = provider.get("env_http_headers")
         yield from filter(None, [provider.get("env_key"), *(headers.values() if isinstance(headers, dict) else ())])
@@ -327,6 +343,17 @@ SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|HEADERS|CREDENTIALS")
 MIN_SECRET_CHARS = 8
 
 
+class AgentRequest(TypedDict):
+    """What an agent is asked."""
+
+    model: str
+    system: str
+    prompt: str
+    schema: Json | None
+    effort: str | None
+    bare: bool
+
+
 class Workspace:
     """Workspace of one call, deleted afterwards."""
 
@@ -353,10 +380,14 @@ class Workspace:
         clouds = [cloud.folder for cloud in self.agent.active_clouds(self.outer_env) if cloud.folder]
         return [*clouds, *([KEYCHAIN_FOLDER] if sys.platform == "darwin" else [])]
 
-    def write_request(self, request: Json) -> dict[str, str]:
+    def write_request(self, request: AgentRequest) -> dict[str, str]:
         """Write the request's files; return the values of the flag placeholders."""
         _write_text(self.work / "packet.md", request["prompt"])
-        values = {name: str(request[name]) for name in ("model", "effort") if request.get(name)}
+        values: dict[str, str] = {}
+        if request.get("model"):
+            values["model"] = request["model"]
+        if effort := request.get("effort"):
+            values["effort"] = effort
         values["system_file"] = str(self.write_file("system.md", request.get("system") or AGENT_PROMPT))
         values["prompt_file"] = str(self.write_file("agent.md", AGENT_PROMPT))
         if request.get("schema") and not request.get("bare"):

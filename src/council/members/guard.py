@@ -4,21 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, NoReturn, cast
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar, cast
 
 from council.errors import CouncilError, Fault, describe_error, is_interrupt, running_task
 from council.members.base import Member, OnDelta, Progress
 from council.types import Answer, Ask, Usage
 
 READ_WITH_THE_PLAN = ("vendor", "small", "free", "backoff")
-TEXT_FIELDS = ("text", "finish", "model", "id")  # of an Answer
+METADATA = {"finish": "stop", "model": "", "id": ""}  # text fields of an Answer, with their defaults
 READ_IF_PRESENT = ("price", "accepts", "cache_rules", "api_key_env")
 logger = logging.getLogger("council.members")
+T = TypeVar("T")
 
 
 def make_member_fault(error: BaseException) -> Fault:
     """Return the fault of a member whose code raised an exception, with its name."""
     return Fault("member", describe_error(error))
+
+
+async def _run_apart(code: Awaitable[T]) -> T:
+    """Run a member's code in a task of its own. Return its result or raise its exception; a cancellation ends both
+    tasks.
+
+    Code may cancel the task it runs in, as `asyncio.TaskGroup` does when a task of it fails, and before Python 3.13 the
+    group leaves a mark that looks like a cancellation from outside.
+    """
+    task = asyncio.current_task()
+    cancellations = task.cancelling() if task else 0
+
+    async def catch() -> tuple[T, None] | tuple[None, BaseException]:
+        try:
+            return await code, None
+        except BaseException as error:  # a task that ends with SystemExit would end the event loop
+            return None, error
+
+    result, error = await asyncio.create_task(catch())
+    if error is None:
+        return cast(T, result)
+    is_cancellation = isinstance(error, asyncio.CancelledError)
+    if task and task.cancelling() > cancellations:
+        if is_cancellation:
+            raise error
+        raise asyncio.CancelledError from error  # the member has made its own exception of the cancellation
+    if is_cancellation:
+        raise make_member_fault(error) from error
+    raise error
 
 
 def _convert(error: BaseException, task: asyncio.Task[Any] | None) -> NoReturn:
@@ -51,27 +83,26 @@ def prepare_request(member: Member, ask: Ask) -> bytes:
 
 async def send_request(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
     """Send a request and return the answer, or raise a Fault, a TimeoutError, or the cancellation of this task."""
-    task = asyncio.current_task()
-    cancellations = task.cancelling() if task else 0
     try:
-        answer = await member.send(body, on_delta)
-    except asyncio.CancelledError as error:
-        _convert(error, task)
+        return await _run_apart(_send_and_check(member, body, on_delta))
+    except (asyncio.CancelledError, TimeoutError):
+        raise
     except BaseException as error:
-        if task and task.cancelling() > cancellations:  # the member has made its own exception of the cancellation
-            raise asyncio.CancelledError from error
-        if isinstance(error, TimeoutError):
-            raise
-        _convert(error, task)
+        _convert(error, asyncio.current_task())
+
+
+async def _send_and_check(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
+    answer = await member.send(body, on_delta)
     if not isinstance(answer, Answer):
         raise make_member_fault(TypeError(f"send returned {type(answer).__name__}, not Answer"))
-    for name in TEXT_FIELDS:
-        value = getattr(answer, name)
-        if not isinstance(value, str):
-            raise make_member_fault(TypeError(f"{name} of the Answer is of type {type(value).__name__}, not str"))
+    if not isinstance(answer.text, str):
+        raise make_member_fault(TypeError(f"text of the Answer is of type {type(answer.text).__name__}, not str"))
     if not isinstance(answer.usage, Usage):
         raise make_member_fault(TypeError(f"usage of the Answer is of type {type(answer.usage).__name__}, not Usage"))
-    return answer
+    # The answer is paid for: metadata of another type, such as a model that the endpoint does not name, is left out.
+    return replace(
+        answer, **{name: default for name, default in METADATA.items() if not isinstance(getattr(answer, name), str)}
+    )
 
 
 def check_delta(piece: object) -> None:
@@ -82,26 +113,24 @@ def check_delta(piece: object) -> None:
 
 async def probe_member(member: Member) -> str:
     """Return the line of a member's probe, or raise a CouncilError."""
-    task = asyncio.current_task()
     try:
-        return str(await member.probe())
-    except CouncilError:
+        return str(await _run_apart(member.probe()))
+    except (asyncio.CancelledError, CouncilError):
         raise
     except BaseException as error:
-        _convert(error, task)
+        _convert(error, asyncio.current_task())
 
 
 async def make_ready(member: Member, progress: Progress) -> Member:
     """Download or start what a member needs. Return the member, or one that fails if its code does."""
-    task = asyncio.current_task()
     try:
-        await member.ready(progress)
+        await _run_apart(member.ready(progress))
     except Fault as fault:
         return cast(Member, UnavailableMember(member, fault))
-    except CouncilError:
+    except (asyncio.CancelledError, CouncilError):
         raise
     except BaseException as error:
-        if is_interrupt(error, task):
+        if is_interrupt(error, asyncio.current_task()):
             raise
         return cast(Member, UnavailableMember(member, make_member_fault(error)))
     return member
@@ -109,11 +138,12 @@ async def make_ready(member: Member, progress: Progress) -> Member:
 
 async def close_member(member: Member) -> None:
     """Close a member. A failure is logged: the answers are stored, and the other members have to be closed too."""
-    task = asyncio.current_task()
     try:
-        await member.close()
+        await _run_apart(member.close())
+    except asyncio.CancelledError:
+        raise
     except BaseException as error:
-        if is_interrupt(error, task):
+        if is_interrupt(error, asyncio.current_task()):
             raise
         logger.warning("the member %s could not be closed: %s", member.name, describe_error(error))
 

@@ -6,7 +6,7 @@ import json
 from typing import Protocol
 
 from council.errors import Fault
-from council.members.base import MemberContext, OnDelta, Progress
+from council.members.base import MemberContext, OnDelta, Progress, StepRequest
 from council.types import Answer, Ask, Json, encode_json
 
 HUMAN = "human"
@@ -38,14 +38,14 @@ class HumanMember:
         self.human_input = human_input or NoHumanInput()
 
     def prepare(self, ask: Ask) -> bytes:
-        request = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
+        request: StepRequest = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
         return encode_json(request)
 
     async def ready(self, progress: Progress) -> None:
         pass
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
-        request = json.loads(body)
+        request: StepRequest = json.loads(body)
         on_delta("")  # counts as activity, so the seat is not dropped as silent
         prompt = "\n\n".join(message["content"] for message in request["messages"] if message["role"] != "system")
         text = await self.human_input.ask(request["key"], request["key"].rpartition("/")[2], prompt, request["schema"])

@@ -1,7 +1,7 @@
 """Embedded model: the chat-completions wire to a llama.cpp server on the loopback interface.
 
-One server per weights file, shared by all seats of the process; closing the last member stops it. The text that the prompts
-of several seats have in common is evaluated once.
+One server per weights file, shared by all seats of the process; closing the last member stops it. The text that the
+prompts of several seats have in common is evaluated once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from council.errors import Fault, LocalModelError, UsageError
 from council.members import local_weights
 from council.members.base import MemberContext, OnDelta, Progress
 from council.members.wires.http import Endpoint, read_body
-from council.members.wires.openai import OpenAIMember
-from council.types import Answer, Ask, Json
+from council.members.wires.openai import OpenAIMember, OpenAIRequest
+from council.types import Answer, Ask, Json, Message
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -35,11 +35,37 @@ T = TypeVar("T")
 SMALL_MODEL_BYTES = 10**9  # models with smaller files get the compact prompts
 SERVER_SCRIPT = Path(__file__).with_name("local_server.py")
 PLACEHOLDER_URL = "http://127.0.0.1:9/v1"  # replaced in `ready`
-# Threads that wait for each other give up their core after 100 turns: otherwise another program on it slows the model down tenfold.
+# Threads that wait for each other give up their core after 100 turns: otherwise another program on it slows the model
+# down tenfold.
 SPIN_TURNS = "100"
 JOIN_WINDOW_S = 0.02  # the requests of a phase arrive within this time of each other
 MIN_SAVED_CHARS = 256  # sharing a prefix takes a few requests to the server, as long as evaluating this much text
 CGROUPS = Path("/sys/fs/cgroup")
+
+
+class SeededRequest(OpenAIRequest, total=False):
+    """A request that gets the same answer each time."""
+
+    seed: int
+    cache_prompt: bool
+
+
+class ServerConfig(TypedDict):
+    """What a server process is started with: the arguments of `start_server`."""
+
+    path: str
+    key: str
+    threads: int
+    seats: int
+    context: int
+
+
+class ServerResponse(TypedDict, total=False):
+    """What a server process answers: its address, or why it did not start."""
+
+    address: str
+    state_file: str  # empty if there is none
+    error: str
 
 
 class LocalMember(OpenAIMember):
@@ -50,8 +76,8 @@ class LocalMember(OpenAIMember):
         self.model_ref, self.folder = name.removeprefix("local:"), folder
         small = self.model_ref in local_weights.KNOWN_WEIGHTS or _file_size(self.model_ref, folder) < SMALL_MODEL_BYTES
         self.seed = env.get("COUNCIL_LOCAL_SEED", "")
-        # A small model serves three seats at once; a large one only one, because of memory. A seeded one does too, because
-        # requests that are evaluated together change each other's last digits.
+        # A small model serves three seats at once; a large one only one, because of memory. A seeded one does too,
+        # because requests that are evaluated together change each other's last digits.
         self.seats, self.context = (1 if self.seed else 3, 4096) if small else (1, 8192)
         self.cache, self.threads = cache, _thread_count(env)
         self._server: LocalServer | None = None
@@ -71,13 +97,16 @@ class LocalMember(OpenAIMember):
             backoff=0.1,
         )
 
-    def body(self, ask: Ask) -> Json:
-        """Return the request; with a seed, the same request gets the same answer, and another sample of it another one."""
+    def body(self, ask: Ask) -> OpenAIRequest:
+        """Return the request; with a seed, the same request gets the same answer, and another sample of it another
+        one.
+        """
         body = super().body(ask)
-        if self.seed:
-            text = json.dumps([self.seed, ask.key, body], sort_keys=True)
-            body |= {"seed": zlib.crc32(text.encode()), "cache_prompt": False}
-        return body
+        if not self.seed:
+            return body
+        text = json.dumps([self.seed, ask.key, body], sort_keys=True)
+        seeded: SeededRequest = {**body, "seed": zlib.crc32(text.encode()), "cache_prompt": False}
+        return seeded
 
     async def ready(self, progress: Progress) -> None:
         """Fetch the weights and start the server in a thread; cancellation stops the thread too."""
@@ -176,7 +205,7 @@ class LocalServer:
             start_new_session=True,
             env={"GOMP_SPINCOUNT": SPIN_TURNS, **os.environ},
         )
-        config = {
+        config: ServerConfig = {
             "path": str(file),
             "key": self.key,
             "threads": member.threads,
@@ -204,8 +233,8 @@ class LocalServer:
         headers = {"Authorization": f"Bearer {self.key}"}
         return Endpoint(f"{self.address}{path}", headers=headers, secret=self.key, limit=seats, reuse=False)
 
-    def _wait_for_address(self, config: Json, stop: threading.Event) -> str:
-        response: Json = {}
+    def _wait_for_address(self, config: ServerConfig, stop: threading.Event) -> str:
+        response: ServerResponse = {}
         reader = threading.Thread(target=lambda: response.update(self._send_config(config)), daemon=True)
         reader.start()
         while reader.is_alive():
@@ -222,12 +251,12 @@ class LocalServer:
         self.state_file = str(response.get("state_file", ""))
         return str(response["address"])
 
-    def _send_config(self, config: Json) -> Json:
+    def _send_config(self, config: ServerConfig) -> ServerResponse:
         assert self.process.stdin and self.process.stdout
         try:
             self.process.stdin.write(json.dumps(config).encode() + b"\n")
             self.process.stdin.flush()
-            response: Json = json.loads(self.process.stdout.readline() or b"{}")
+            response: ServerResponse = json.loads(self.process.stdout.readline() or b"{}")
         except OSError:
             return {}
         return response
@@ -250,21 +279,21 @@ class LocalServer:
 class PrefixSharing:
     """Prefixes of the prompts of one member: what the waiting requests have in common is evaluated once, for all slots.
 
-    llama.cpp keeps the last prompt of each slot and evaluates only what follows the part it knows. The seats of a phase start
-    together, in different slots, so each slot would evaluate the common part again.
+    llama.cpp keeps the last prompt of each slot and evaluates only what follows the part it knows. The seats of a phase
+    start together, in different slots, so each slot would evaluate the common part again.
     """
 
     def __init__(self, server: LocalServer, slots: int, timeout: float | None) -> None:
         self.server, self.slots, self.timeout = server, slots, timeout
         self.endpoint = server.endpoint(slots, path="")
         self.evaluated = 0  # tokens of prefixes, which no request counts
-        self.waiting: list[list[Json]] = []  # messages of the requests that wait for the common prefix
+        self.waiting: list[list[Message]] = []  # messages of the requests that wait for the common prefix
         self.task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def share(self, body: bytes) -> AsyncIterator[None]:
         """Wait until the prefix of this and other waiting requests is evaluated."""
-        messages: list[Json] = json.loads(body)["messages"]
+        messages: list[Message] = json.loads(body)["messages"]
         self.server.requests += 1
         try:
             if self.slots > 1 and self.server.state_file:
@@ -274,7 +303,7 @@ class PrefixSharing:
         finally:
             self.server.requests -= 1
 
-    async def _join(self, messages: list[Json]) -> None:
+    async def _join(self, messages: list[Message]) -> None:
         if self.task is None:
             self.task = asyncio.create_task(self._evaluate_when_quiet())
         self.waiting.append(messages)
@@ -303,7 +332,7 @@ class PrefixSharing:
         finally:
             self.waiting, self.task = [], None
 
-    def _saved_chars(self, prompts: Sequence[list[Json]]) -> int:
+    def _saved_chars(self, prompts: Sequence[list[Message]]) -> int:
         """Return how much less text is evaluated with a shared prefix than without, given what the slots hold."""
         texts = [_join_messages(messages) for messages in prompts]
         prefix = texts[0][: _common_length(texts)]
@@ -313,7 +342,7 @@ class PrefixSharing:
     def _known_chars(self, text: str) -> int:
         return max((_common_length([text, known]) for known in self.server.prompts), default=0)
 
-    async def _evaluate_prefix(self, prompts: Sequence[list[Json]]) -> None:
+    async def _evaluate_prefix(self, prompts: Sequence[list[Message]]) -> None:
         tokens = await asyncio.gather(*(self._tokenize(messages) for messages in prompts))
         shared = min(
             _common_length(tokens), *(len(row) - 1 for row in tokens)
@@ -325,7 +354,7 @@ class PrefixSharing:
         for other in [n for n in range(self.slots) if n != slot][: len(prompts) - 1]:
             await self._post(f"/slots/{other}?action=restore", file)
 
-    async def _tokenize(self, messages: list[Json]) -> list[int]:
+    async def _tokenize(self, messages: list[Message]) -> list[int]:
         prompt = (await self._post("/apply-template", {"messages": messages}))["prompt"]
         found = await self._post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True})
         tokens: list[int] = found["tokens"]
@@ -340,7 +369,7 @@ class PrefixSharing:
         return found
 
 
-def _join_messages(messages: Iterable[Json]) -> str:
+def _join_messages(messages: Iterable[Message]) -> str:
     return "\n".join(f"{message['role']}\n{message['content']}" for message in messages)
 
 

@@ -1,7 +1,7 @@
 """Server process of the embedded model: llama.cpp on a loopback port, until the parent exits.
 
-It is a separate process because llama.cpp holds the GIL while it loads and stops, and can abort on a bad file. It runs as
-a plain script without imports from this package. The configuration is one line of JSON on standard input, so the key
+It is a separate process because llama.cpp holds the GIL while it loads and stops, and can abort on a bad file. It runs
+as a plain script without imports from this package. The configuration is one line of JSON on standard input, so the key
 does not appear in process lists. The process exits at end of file, also if the parent is killed.
 """
 
@@ -29,7 +29,10 @@ def main() -> None:
 
 
 def open_state_file() -> str:
-    """Return the number of an open file in memory, through which a slot gets the state of another one. Only Linux has them."""
+    """Return the number of an open file in memory, through which a slot gets the state of another one.
+
+    Only Linux has them.
+    """
     return str(os.memfd_create("slot")) if hasattr(os, "memfd_create") else ""
 
 

@@ -44,10 +44,10 @@ def build(
 ) -> Packet:
     """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
-    `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
-    `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
-    `attachments` has the name of each attached file, and its text or its bytes.
-    `tokens` is the budget of a review: what does not fit is left out and listed. Only a larger diff exceeds it.
+    `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are
+    reported. `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the
+    turns not sent. `attachments` has the name of each attached file, and its text or its bytes. `tokens` is the budget
+    of a review: what does not fit is left out and listed. Only a larger diff exceeds it.
     """
     if redact and skip_secrets:
         raise UsageError(
@@ -56,9 +56,15 @@ def build(
     chosen = target
     if not isinstance(chosen, Selection):
         chosen = select(
-            chosen, root, task=task, base=base, full_text=full_text, stdin=stdin, match=match,
+            chosen,
+            root,
+            task=task,
+            base=base,
+            full_text=full_text,
+            stdin=stdin,
+            match=match,
             has_other_material=bool(spec or earlier or attachments),
-        )  # fmt: skip
+        )
     gate = Gate(root, redact, skip_secrets)
     for name, turn in earlier:
         if text := gate.check_text(name, turn):
@@ -109,13 +115,23 @@ def _build_packet(
     target = gate.check_text("the words", chosen.target)
     gate.finish()
     return Packet(
-        files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=redact_text(spec or ""), spec=spec_text,
-        prior_decisions=tuple(decision for decision in checked if decision), environment=environment_text,
-        skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
-        matched=chosen.matched, stripped=gate.stripped, note=chosen.note,
-        remarks=(*chosen.remarks, *gate.remarks), commits=commits, attachments=tuple(gate.attachments),
+        files=tuple(gate.files),
+        diff="".join(gate.sections.values()),
+        spec_source=redact_text(spec or ""),
+        spec=spec_text,
+        prior_decisions=tuple(decision for decision in checked if decision),
+        environment=environment_text,
+        skipped=(*chosen.skipped, *gate.skipped.values()),
+        masked=gate.masked,
+        target=target,
+        matched=chosen.matched,
+        stripped=gate.stripped,
+        note=chosen.note,
+        remarks=(*chosen.remarks, *gate.remarks),
+        commits=commits,
+        attachments=tuple(gate.attachments),
         budget=tokens if is_review else 0,
-    )  # fmt: skip
+    )
 
 
 def _add_named_files(gate: Gate, chosen: Selection, room: int | None, tokens: int) -> None:

@@ -1,7 +1,7 @@
 """Attachments: recognise images, PDFs and texts by their content, check them, and make them fit what vendors accept.
 
-Sizes and dimensions are read from headers, so nothing is decoded that may be too large. Pillow scales images down and converts
-GIFs; pypdf reads PDFs. Both belong to the extra `attachments` and are imported when they are needed.
+Sizes and dimensions are read from headers, so nothing is decoded that may be too large. Pillow scales images down and
+converts GIFs; pypdf reads PDFs. Both belong to the extra `attachments` and are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -39,15 +39,22 @@ EXTRA = "pip install 'model-council[attachments]'"
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 SVG_START = re.compile(r"\s*(?:<\?xml[^>]*>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<svg[\s>]", re.IGNORECASE | re.DOTALL)
 OTHER_IMAGES = (
-    (b"BM", "BMP"), (b"II*\0", "TIFF"), (b"MM\0*", "TIFF"), (b"\0\0\1\0", "ICO"), (b"8BPS", "Photoshop"),
-)  # fmt: skip
+    (b"BM", "BMP"),
+    (b"II*\0", "TIFF"),
+    (b"MM\0*", "TIFF"),
+    (b"\0\0\1\0", "ICO"),
+    (b"8BPS", "Photoshop"),
+)
 HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1", b"avif", b"avis")
 Content = tuple[str, bytes]  # the name of an attached file, and its bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A file as it is sent: an image, the pages of a PDF, a text, or a text and pages. `remarks` state every reduction."""
+    """A file as it is sent: an image, the pages of a PDF, a text, or a text and pages.
+
+    `remarks` state every reduction.
+    """
 
     attachment: Attachment | None = None  # its path is the name of the file
     text: str | None = None
@@ -94,9 +101,9 @@ def _read_file(path: str) -> Content:
 def prepare(name: str, content: bytes) -> Prepared:
     """Return a file as it is sent, or raise UsageError with one line.
 
-    This is the one way from bytes to an attachment for every door: pass `Material(attachments=((name, content),))`, for example
-    with the bytes of a `data:` URL, and the gate of the packet calls it. The kind is recognised from the content. The name may be
-    anything; it is shown to members and in the receipt.
+    This is the one way from bytes to an attachment for every door: pass `Material(attachments=((name, content),))`, for
+    example with the bytes of a `data:` URL, and the gate of the packet calls it. The kind is recognised from the
+    content. The name may be anything; it is shown to members and in the receipt.
     """
     if not content:
         raise UsageError(f'attachment "{format_path(name)}" is empty: attach a file with content')
@@ -257,8 +264,12 @@ def _read_webp(content: bytes) -> ImageHeader:
 
 
 HEADERS: Sequence[tuple[bytes, Callable[[bytes], ImageHeader]]] = (
-    (b"\x89PNG\r\n\x1a\n", _read_png), (b"\xff\xd8\xff", _read_jpeg), (b"GIF87a", _read_gif), (b"GIF89a", _read_gif), (b"RIFF", _read_webp),
-)  # fmt: skip
+    (b"\x89PNG\r\n\x1a\n", _read_png),
+    (b"\xff\xd8\xff", _read_jpeg),
+    (b"GIF87a", _read_gif),
+    (b"GIF89a", _read_gif),
+    (b"RIFF", _read_webp),
+)
 
 
 def _damaged(name: str) -> UsageError:

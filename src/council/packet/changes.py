@@ -79,10 +79,19 @@ def _select_differences(
         if _has_content(change)
     ]
     return Selection(
-        "", (*files, *(WantedFile(path, added=True) for path in shown)), tuple(changes), sides, repo, skipped=tuple(beyond),
-        note="" if differing or new else NO_CHANGES, commits=tuple(commits),
-        remarks=(*map(_describe_submodule, filter(lambda change: change.is_submodule, changes)), *_count_outside(repo, sides, untracked)),
-    )  # fmt: skip
+        "",
+        (*files, *(WantedFile(path, added=True) for path in shown)),
+        tuple(changes),
+        sides,
+        repo,
+        skipped=tuple(beyond),
+        note="" if differing or new else NO_CHANGES,
+        commits=tuple(commits),
+        remarks=(
+            *map(_describe_submodule, filter(lambda change: change.is_submodule, changes)),
+            *_count_outside(repo, sides, untracked),
+        ),
+    )
 
 
 def _describe_submodule(change: Change) -> str:

@@ -1,8 +1,8 @@
 """Context of a change: what a reviewer needs besides the diff, chosen within a number of tokens.
 
-In this order: the diff with its new files, the repository's own rules, commit messages, the definitions around the changes,
-callers of changed definitions, types they use and tests that name them, and the rest of the changed files. Every text passes
-the gate. What is left out is listed; it is a hole only if it is a part of the change.
+In this order: the diff with its new files, the repository's own rules, commit messages, the definitions around the
+changes, callers of changed definitions, types they use and tests that name them, and the rest of the changed files.
+Every text passes the gate. What is left out is listed; it is a hole only if it is a part of the change.
 """
 
 from __future__ import annotations
@@ -1066,7 +1066,10 @@ def _find_existing(context: Context, paths: Sequence[str]) -> list[str]:
 
 
 class FileReader:
-    """Reads context files of the same side as the change. Each is checked when it is needed, because that takes time."""
+    """Reads context files of the same side as the change.
+
+    Each is checked when it is needed, because that takes time.
+    """
 
     def __init__(self, context: Context, paths: Sequence[str]) -> None:
         self._context = context

@@ -1,8 +1,8 @@
 """Definitions in source files: which functions and classes enclose a line, their names, signatures and imports.
 
-Files are parsed with tree-sitter, which belongs to the extra `review` and is imported when it is needed. Without the extra,
-without a grammar or if a grammar fails, `parse_source` returns None and callers use lines around the place instead.
-The tree is only entered where a line is asked for, because visiting every node costs more than parsing.
+Files are parsed with tree-sitter, which belongs to the extra `review` and is imported when it is needed. Without the
+extra, without a grammar or if a grammar fails, `parse_source` returns None and callers use lines around the place
+instead. The tree is only entered where a line is asked for, because visiting every node costs more than parsing.
 """
 
 from __future__ import annotations
@@ -377,7 +377,10 @@ class Source:
         )
 
     def _lines_of(self, node: Node) -> LineRange:
-        """Return the first and the last line of a node. Version 0.26 of tree-sitter crashes when its points are read."""
+        """Return the first and the last line of a node.
+
+        Version 0.26 of tree-sitter crashes when its points are read.
+        """
         start, end = node.start_byte, max(node.start_byte, node.end_byte - 1)
         return bisect_right(self._offsets, start), bisect_right(self._offsets, end)
 

@@ -122,7 +122,10 @@ class FolderNames:
             return False
 
     def matches(self, pattern: str) -> bool:
-        """Return whether a glob may match: a name in the folder begins like it. A sentence with a question mark does not."""
+        """Return whether a glob may match: a name in the folder begins like it.
+
+        A sentence with a question mark does not.
+        """
         start = pattern[: found.start()] if (found := GLOB_CHARS.search(pattern)) else pattern
         if self._names is None or start.startswith("."):
             return True
@@ -171,7 +174,10 @@ SPECIAL_FILES = (
 
 
 class Unreadable(Exception):
-    """A file that cannot be read, with the reason. `is_special` marks files without text: binary files, folders, links, pipes, devices."""
+    """A file that cannot be read, with the reason.
+
+    `is_special` marks files without text: binary files, folders, links, pipes, devices.
+    """
 
     def __init__(self, why: str, *, is_special: bool = False, binary: bool = False) -> None:
         super().__init__(why)
@@ -221,7 +227,10 @@ def read_regular_file(root: Path, path: str, max_bytes: int) -> tuple[bytes, int
 
 
 def _resolve_folders(root: Path, path: str) -> str:
-    """Return the name of a file with the links of its folders resolved. A link gives access to no other file than its name."""
+    """Return the name of a file with the links of its folders resolved.
+
+    A link gives access to no other file than its name.
+    """
     place = root / path
     if place == root:
         raise Unreadable("a folder", is_special=True)
@@ -266,7 +275,9 @@ def is_binary(content: bytes) -> bool:
 
 
 def resolve_link(root: Path, path: str) -> str | None:
-    """Return the target of a link relative to the root, None if it is not a link, or raise UsageError if it is outside."""
+    """Return the target of a link relative to the root, None if it is not a link, or raise UsageError if it is
+    outside.
+    """
     place = root.resolve() / path
     if not place.is_symlink():
         return None
@@ -378,7 +389,10 @@ def is_glob(text: str) -> bool:
 
 
 def match_glob(pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the names that match a glob; `*` stays within a folder, `**` does not. Raise re.error for an invalid one."""
+    """Return the names that match a glob; `*` stays within a folder, `**` does not.
+
+    Raise re.error for an invalid one.
+    """
     matcher = re.compile(_glob_to_regex(pattern.removeprefix("./")), re.DOTALL)
     return [name for name in names if matcher.fullmatch(name)]
 
@@ -390,8 +404,8 @@ MAX_OPEN_STARS = 3  # stars of which each place may be tried with each place of 
 def _glob_to_regex(pattern: str) -> str:
     """Return the regex of a glob. What follows a star is matched at its first place and never again at a later one.
 
-    Without that, a glob with many stars would try all combinations of places. A later place cannot help where the next star
-    covers at least as much as this one.
+    Without that, a glob with many stars would try all combinations of places. A later place cannot help where the next
+    star covers at least as much as this one.
     """
     pattern = re.sub(r"(\*\*/+)(?:\*\*/+)+", r"\1", pattern)
     pieces = re.findall(r"\*\*/+|\*+|\?|\[[!^]?\]?[^\]/]*\]|.", pattern, re.DOTALL)

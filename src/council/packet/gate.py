@@ -81,7 +81,10 @@ class Gate:
         return False
 
     def read_changed(self, path: str, content: bytes | None = None, *, old_path: str = "") -> str | None:
-        """Return the checked text of a changed file, of which parts are added later. It is no hole if its diff is shown."""
+        """Return the checked text of a changed file, of which parts are added later.
+
+        It is no hole if its diff is shown.
+        """
         self.file_count += 1
         if self.file_count > MAX_FILES:
             self.files_over_limit += 1

@@ -24,17 +24,42 @@ from council.packet.secret_filter import redact_text
 GIT_TIMEOUT_S = 30.0
 MAX_OUTPUT_BYTES = 16_000_000  # bytes of output
 PINNED_CONFIG = {
-    "core.fsmonitor": "false", "core.hooksPath": os.devnull, "core.pager": "cat", "core.sshCommand": "false",
-    "core.askPass": "false", "core.quotePath": "true", "core.attributesFile": os.devnull, "core.bare": "false",
-    "core.alternateRefsCommand": "false", "core.untrackedCache": "false", "core.gitProxy": "false",
-    "credential.helper": "", "diff.external": "", "diff.noprefix": "false", "diff.mnemonicPrefix": "false",
-    "diff.orderFile": os.devnull, "diff.autoRefreshIndex": "true", "diff.ignoreSubmodules": "dirty", "diff.relative": "false",
-    "protocol.allow": "never", "submodule.recurse": "false", "log.showSignature": "false", "gc.auto": "0",
-}  # fmt: skip
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.pager": "cat",
+    "core.sshCommand": "false",
+    "core.askPass": "false",
+    "core.quotePath": "true",
+    "core.attributesFile": os.devnull,
+    "core.bare": "false",
+    "core.alternateRefsCommand": "false",
+    "core.untrackedCache": "false",
+    "core.gitProxy": "false",
+    "credential.helper": "",
+    "diff.external": "",
+    "diff.noprefix": "false",
+    "diff.mnemonicPrefix": "false",
+    "diff.orderFile": os.devnull,
+    "diff.autoRefreshIndex": "true",
+    "diff.ignoreSubmodules": "dirty",
+    "diff.relative": "false",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+    "log.showSignature": "false",
+    "gc.auto": "0",
+}
 DIFF_FLAGS = (
-    "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty", "--submodule=short", "--find-renames",
-    "--src-prefix=a/", "--dst-prefix=b/", "--relative", "--diff-algorithm=histogram",
-)  # fmt: skip
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--ignore-submodules=dirty",
+    "--submodule=short",
+    "--find-renames",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+    "--relative",
+    "--diff-algorithm=histogram",
+)
 
 
 class GitFailed(UsageError):
@@ -51,9 +76,20 @@ FILE_MODES = ("100644", "100755")
 NOTHING_FOUND = 1  # exit code of git grep
 MAX_SEARCH_BYTES = 4_000_000
 SEARCH_FLAGS = (
-    "--no-color", "--no-textconv", "--no-column", "--no-full-name", "--no-recurse-submodules", "--no-heading", "--no-break",
-    "--line-number", "--null", "--only-matching", "--word-regexp", "--extended-regexp", "-I",
-)  # fmt: skip
+    "--no-color",
+    "--no-textconv",
+    "--no-column",
+    "--no-full-name",
+    "--no-recurse-submodules",
+    "--no-heading",
+    "--no-break",
+    "--line-number",
+    "--null",
+    "--only-matching",
+    "--word-regexp",
+    "--extended-regexp",
+    "-I",
+)
 SEARCH_ROW = re.compile(rb"([^\0]+)\0(\d+)\0([^\0\n]*)\n")
 
 
@@ -94,7 +130,10 @@ class Repo:
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, *args: str, stdin: bytes = b"", max_bytes: int | None = None, is_search: bool = False) -> bytes:
-        """Return the output of git. A search may find nothing, and only the first `max_bytes` of its output are read."""
+        """Return the output of git.
+
+        A search may find nothing, and only the first `max_bytes` of its output are read.
+        """
         config = {**PINNED_CONFIG, **self.overrides}
         argv = ["git", "--no-pager", "--no-optional-locks", "--literal-pathspecs", f"--work-tree={self.top}", *args]
         return _run_git(
@@ -247,7 +286,10 @@ def later_side(sides: Sequence[str]) -> str:
 
 
 def find_repo(root: Path) -> Repo | None:
-    """Return the repository that contains a folder, or None. Not asked of git, so that no configuration can move its work tree."""
+    """Return the repository that contains a folder, or None.
+
+    Not asked of git, so that no configuration can move its work tree.
+    """
     root = root.resolve()
     top = find_top(root)
     if top is None:
@@ -282,9 +324,15 @@ def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
     Configuration goes by environment because a setting's name may contain an equals sign."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     ours = {
-        "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_ALLOW_PROTOCOL": "none", "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_COUNT": str(len(config)),
-    }  # fmt: skip
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_CONFIG_COUNT": str(len(config)),
+    }
     for n, (name, value) in enumerate(config.items()):
         ours |= {f"GIT_CONFIG_KEY_{n}": name, f"GIT_CONFIG_VALUE_{n}": value}
     return inherited | ours

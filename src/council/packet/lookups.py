@@ -1,4 +1,7 @@
-"""Read-only look-ups for explorers: file slices, file names, matching lines. Results pass the same gate as named files."""
+"""Read-only look-ups for explorers: file slices, file names, matching lines.
+
+Results pass the same gate as named files.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from council.packet.files import (
 )
 from council.packet.gate import MAX_FILE_BYTES, Gate
 from council.packet.secret_filter import find_secrets
-from council.types import Json
+from council.types import Json, LookupHit, LookupRow
 
 MAX_REQUESTS = 10  # of each kind
 MAX_SLICE_LINES = 400
@@ -41,7 +44,7 @@ READ_TIMEOUT_S = 10.0  # for the files in which a pattern is searched
 GREP_TIMEOUT_S = 3.0
 
 
-def look(root: Path, requests: Json, *, redact: bool = False) -> list[Json]:
+def look(root: Path, requests: Json, *, redact: bool = False) -> list[LookupRow]:
     """Return one row per request: the result, or `why` it is not shown. Invalid requests become rows, not errors."""
     rows = [_read_slice(root, item, redact) for item in _list_requests(requests, "files")]
     names, why = _list_names(root) if requests.get("names") or requests.get("patterns") else ([], "")
@@ -70,19 +73,21 @@ def _list_names(root: Path) -> tuple[list[str], str]:
 # Files
 
 
-def _read_slice(root: Path, item: Any, redact: bool) -> Json:
+def _read_slice(root: Path, item: Any, redact: bool) -> LookupRow:
     request = item if isinstance(item, dict) else {"path": item}
-    row: Json = {"look": "file", "path": _format_value(request.get("path"))}
+    row: LookupRow = {"look": "file", "path": _format_value(request.get("path"))}
     try:
         text, invisible = _read_gated(root, parse_path(root, request.get("path")), redact)
     except UsageError as error:
-        return row | {"why": str(error).rpartition(": ")[0]}  # what follows is advice for the person
+        return {**row, "why": str(error).rpartition(": ")[0]}  # what follows is advice for the person
     except Unreadable as error:
-        return row | {"why": error.why}
+        return {**row, "why": error.why}
     lines = text.splitlines(keepends=True)
     start, end = _line_range(request, len(lines))
-    row |= {"invisible_characters_removed": invisible} if invisible else {}
-    return row | {
+    if invisible:
+        row["invisible_characters_removed"] = invisible
+    return {
+        **row,
         "from": start,
         "to": end,
         "lines": len(lines),
@@ -103,7 +108,9 @@ def _line_range(request: Json, lines: int) -> tuple[int, int]:
 
 
 def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
-    """Return a whole file through the gate and the number of invisible characters removed; a key is detected by its first line."""
+    """Return a whole file through the gate and the number of invisible characters removed; a key is detected by its
+    first line.
+    """
     gate = Gate(root, redact)
     text = gate.read_file(path)
     if text is not None:
@@ -116,18 +123,19 @@ def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
 # Names
 
 
-def _find_names(item: Any, names: Sequence[str], why: str) -> Json:
+def _find_names(item: Any, names: Sequence[str], why: str) -> LookupRow:
     text = item if isinstance(item, str) else ""
-    row: Json = {"look": "name", "name": _format_value(item)}
+    row: LookupRow = {"look": "name", "name": _format_value(item)}
     if not text.strip():
-        return row | {"why": "a name is needed"}
+        return {**row, "why": "a name is needed"}
     if why:
-        return row | {"why": why}
+        return {**row, "why": why}
     try:
         matches = _match_names(text, names)
     except Unreadable as error:
-        return row | {"why": error.why}
-    return row | {
+        return {**row, "why": error.why}
+    return {
+        **row,
         "paths": list(map(format_path, matches[:MAX_NAMES])),
         "more": max(0, len(matches) - MAX_NAMES),
     }
@@ -180,24 +188,27 @@ def _read_plain(root: Path, name: str) -> str | None:
         return None
 
 
-def _find_matches(root: Path, item: Any, searched: SearchedTexts, why: str, redact: bool) -> Json:
-    row: Json = {"look": "pattern", "pattern": _format_value(item)}
+def _find_matches(root: Path, item: Any, searched: SearchedTexts, why: str, redact: bool) -> LookupRow:
+    row: LookupRow = {"look": "pattern", "pattern": _format_value(item)}
     if not isinstance(item, str) or not item:
-        return row | {"why": "a pattern is needed"}
+        return {**row, "why": "a pattern is needed"}
     if why:
-        return row | {"why": why}
+        return {**row, "why": why}
     try:
         matches, problem = _run_grep(item, searched.texts)
     except Unreadable as error:
-        return row | {"why": error.why}
+        return {**row, "why": error.why}
     if problem and not matches:
-        return row | {"why": f"invalid pattern ({problem}), and no line contains it as plain text: correct it"}
+        return {**row, "why": f"invalid pattern ({problem}), and no line contains it as plain text: correct it"}
     hits = list(_format_hits(root, matches, redact))
-    row |= {"hits": [hit for hit in hits if "text" in hit], "left_out": [hit for hit in hits if "why" in hit]}
-    return row | ({"unread": searched.unread} if searched.unread else {})
+    row["hits"] = [hit for hit in hits if "text" in hit]
+    row["left_out"] = [hit for hit in hits if "why" in hit]
+    if searched.unread:
+        row["unread"] = searched.unread
+    return row
 
 
-def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
+def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -> Iterator[LookupHit]:
     """Return the matching lines, taken from the gate's output and not from the searched text."""
     for path in dict.fromkeys(path for path, _ in matches):
         try:
@@ -210,9 +221,11 @@ def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -
 
 
 def _run_grep(pattern: str, texts: dict[str, str]) -> tuple[list[tuple[str, int]], str]:
-    """Return the matching lines, and why the pattern is no regex if it was searched for as plain text, such as `check(`.
+    """Return the matching lines, and why the pattern is no regex if it was searched for as plain text, such as
+    `check(`.
 
-    A regex is compiled and searched for in another process, which can be stopped."""
+    A regex is compiled and searched for in another process, which can be stopped.
+    """
     if re.escape(pattern) == pattern:
         return grep.grep(pattern, texts, MAX_HITS), ""
     request = json.dumps({"pattern": pattern, "texts": texts, "limit": MAX_HITS}).encode()
@@ -277,7 +290,9 @@ def _read_pages(root: Path, name: str) -> list[str]:
 
 
 def _group_pages(pages: Sequence[str]) -> list[bytes]:
-    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first line."""
+    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first
+    line.
+    """
     parts: list[bytes] = []
     for page in pages:
         text = files.encode_text(page.replace(PAGE_BREAK, " ").replace("\0", " "))[: MAX_FILE_BYTES - 1]

@@ -11,11 +11,13 @@ from council.packet.secret_values import is_literal_password, is_real_password, 
 
 MAX_HEADER_CHARS = 400
 MAX_BLOCK_CHARS = 20_000
+MAX_TABLE_HEADERS = 5  # lines of one table that are tried as its header
 DELIMITER = re.compile(r"[,;\t|]")
 COLUMN_STEMS = (b"passw", b"kennwort", b"contrase", b"senha", b"passe")
 TABLE_HEADER = re.compile(
     r"(?im)^(?P<header>[+\- ]?[ \t]*\|[^\n]{0,200}(?:passw|kennwort|contrase|senha|passe)[^\n]{0,200})\n"
 )
+TABLE_ROWS = re.compile(r"(?:[^\n|]*\|[^\n]*(?:\n|\Z))*+")
 PASSWORD_COLUMN = re.compile(
     r"(?i)[\"']?[\w -]{0,20}(?:passw(?:or)?d|passwort|kennwort|contraseña|senha|mot de passe)[\"']?"
 )
@@ -55,10 +57,7 @@ def find_blocks(scan: Scan) -> Iterator[Secret]:
         for match in MAIL_LOGIN.finditer(scan.text):
             if is_real_password(match["password"]) and re.search(r"\d", match["password"]):
                 yield Secret("password", *match.span("password"))
-    for start in scan.match_all(CLOUD_LIST, b"chpasswd"):
-        yield from _find_list_lines(scan.text, start.end(), "")
-    for start in scan.match_all(PASSWORD_LIST, b"chpasswd"):
-        yield from _find_list_lines(scan.text, start.end(), start["end"])
+    yield from _find_lists(scan)
     for login in scan.match_all(INLINE_LOGIN, b"<auth-user-pass>"):
         yield Secret("password", *login.span("password"))
     if scan.has(b"send "):
@@ -76,17 +75,30 @@ def _find_columns(scan: Scan) -> Iterator[Secret]:
     header, newline, _ = scan.text[:MAX_HEADER_CHARS].partition("\n")
     delimiter = DELIMITER.search(header)
     if newline and delimiter:
-        yield from _find_cells(scan.text, header, len(header) + 1, delimiter[0])
+        start = len(header) + 1
+        yield from _find_cells(scan.text, header, start, start + MAX_BLOCK_CHARS, delimiter[0])
     if "\n|" in scan.text:
-        for row in TABLE_HEADER.finditer(scan.text):
-            yield from _find_cells(scan.text, row["header"], row.end(), "|")
+        yield from _find_table_cells(scan.text)
 
 
-def _find_cells(text: str, header: str, start: int, mark: str) -> Iterator[Secret]:
-    """Find the passwords of the rows that begin at a position and have as many cells as the header."""
+def _find_table_cells(text: str) -> Iterator[Secret]:
+    """Find the passwords of Markdown tables. Several lines of a table may name passwords: the first ones are tried."""
+    table_end = headers = 0
+    for row in TABLE_HEADER.finditer(text):
+        if row.start() >= table_end:
+            rows = TABLE_ROWS.match(text, row.end())
+            table_end = rows.end() if rows else row.end()
+            headers = 0
+        headers += 1
+        if headers <= MAX_TABLE_HEADERS:
+            yield from _find_cells(text, row["header"], row.end(), min(table_end, row.end() + MAX_BLOCK_CHARS), "|")
+
+
+def _find_cells(text: str, header: str, start: int, end: int, mark: str) -> Iterator[Secret]:
+    """Find the passwords of the rows between two positions that have as many cells as the header."""
     names = [name.strip() for name in header.rstrip("\r").split(mark)]
     columns = [at for at, name in enumerate(names) if PASSWORD_COLUMN.fullmatch(name) and not has_harmless_name(name)]
-    for line in text[start : start + MAX_BLOCK_CHARS].split("\n") if columns else ():
+    for line in text[start:end].split("\n") if columns else ():
         cells = line.rstrip("\r").split(mark)
         for column in columns if len(cells) == len(names) else ():
             value = cells[column].strip().strip("\"'`")
@@ -96,14 +108,21 @@ def _find_cells(text: str, header: str, start: int, mark: str) -> Iterator[Secre
         start += len(line) + 1
 
 
-def _find_list_lines(text: str, at: int, end: str) -> Iterator[Secret]:
-    """Find the passwords of the lines `user:password` of a here-document."""
-    while line := LIST_LINE.match(text, at):
-        if line[0].strip() == end:
-            return
-        if is_real_password(line["password"]):
-            yield Secret("password", *line.span("password"))
-        at = line.end()
+def _find_lists(scan: Scan) -> Iterator[Secret]:
+    """Find the passwords of the lines `user:password` of here-documents and of cloud-init, each line once."""
+    starts = [
+        *((start.end(), "") for start in scan.match_all(CLOUD_LIST, b"chpasswd")),
+        *((start.end(), start["end"]) for start in scan.match_all(PASSWORD_LIST, b"chpasswd")),
+    ]
+    read_to = 0
+    for start, end in sorted(starts):
+        if start < read_to:
+            continue
+        read_to = start
+        while (line := LIST_LINE.match(scan.text, read_to)) and line[0].strip() != end:
+            if is_real_password(line["password"]):
+                yield Secret("password", *line.span("password"))
+            read_to = line.end()
 
 
 def _find_codes(scan: Scan) -> Iterator[Secret]:

@@ -26,7 +26,10 @@ from council.packet.secret_values import (
 
 
 class CallRule(NamedTuple):
-    """A place of a password, which is the group `password`. `hints` are in lower case; one of them is in every match."""
+    """A place of a password, which is the group `password`.
+
+    `hints` are in lower case; one of them is in every match.
+    """
 
     hints: tuple[bytes, ...]
     pattern: re.Pattern[str]
@@ -35,8 +38,8 @@ class CallRule(NamedTuple):
     kind: str = "password"
 
 
-_ARGUMENT = r"(?:[bBrRuU@$]?[\"'`][^\"'`\n]{0,200}[\"'`]|\{[^{}\n]{0,200}\}|[^,()\"'`\n]{1,80}(?:\([^()\n]{0,80}\))?)"
-_NEXT = r"[ \t]{0,4},\s{0,40}"
+_ARGUMENT = r"(?:[bBrRuU@$]?[\"'`][^\"'`\n]{0,200}[\"'`]|\{[^{}\n]{0,200}\}|[^,()\"'`\n]{1,80}+(?:\([^()\n]{0,80}\))?)"
+_NEXT = r"[ \t]{0,4},\s{0,40}+"
 _LITERAL = r"(?:\[\]byte\(|Some\(|new String\()?[bBrRuU@]?(?P<mark>[\"'`])(?P<password>(?:(?!(?P=mark))[^\\\n]|\\.){4,200})(?P=mark)"
 _WORD = r"(?P<mark>[\"'])?(?P<password>[^\s\"'`]{4,200})(?(mark)(?P=mark))"
 TYPED_KEY = re.compile(r"\{[a-z]{2,12}\}|\\[nrt]")  # {enter}
@@ -45,7 +48,7 @@ _TYPED = r"[^\"'`\n]{0,40}[Pp]ass[^\"'`\n]{0,20}[\"'`][ \t]{0,4},[ \t]{0,4}(?:wi
 
 def _call(names: str, before: int, *hints: bytes, judge: Callable[[str], bool] = is_literal_password) -> CallRule:
     """Return the rule of a call whose password comes after this number of arguments. The names begin with the hints."""
-    pattern = rf"(?:{names})[ \t]{{0,2}}[( ]\s{{0,40}}" + (_ARGUMENT + _NEXT) * before + _LITERAL
+    pattern = rf"(?:{names})[ \t]{{0,2}}[( ]\s{{0,40}}+" + (_ARGUMENT + _NEXT) * before + _LITERAL
     return CallRule(hints, re.compile(pattern), judge=judge)
 
 
@@ -223,7 +226,9 @@ def _find_spoken_passwords(scan: Scan) -> Iterator[Secret]:
 
 
 def _is_spoken_password(value: str, *, is_marked: bool) -> bool:
-    """Return whether a word of a sentence is a password: both cases of letters and a digit, and no name of an algorithm."""
+    """Return whether a word of a sentence is a password: both cases of letters and a digit, and no name of an
+    algorithm.
+    """
     if not is_marked and not is_chosen_password(value) and not is_word_password(value, allow_blanks=False):
         return False
     has_kinds = all(re.search(kind, value) for kind in ("[a-z]", "[A-Z]", r"[\d!@#%^&*]"))

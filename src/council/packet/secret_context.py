@@ -77,7 +77,7 @@ USER_TOKEN = re.compile(
 )  # a token instead of a user
 # Which of the options above takes a password
 LOGIN_PROGRAM = re.compile(
-    rf"{WORD_START}(?:(?P<user>curl|wget|smbclient)|(?P<attached>(?:mysql|mariadb)[\w-]*|(?P<apart>sshpass|mongo(?:sh|dump|restore)?|redis-cli|sqlcmd|ldap(?:search|add|modify)|security [a-z-]{{4,20}})))\s"
+    rf"{WORD_START}(?:(?P<user>curl|wget|smbclient)|(?P<attached>(?:mysql|mariadb)[\w-]{{0,40}}+|(?P<apart>sshpass|mongo(?:sh|dump|restore)?|redis-cli|sqlcmd|ldap(?:search|add|modify)|security [a-z-]{{4,20}})))\s"
     r"|(?P<login>(?:(?<=cker|dman|opeo|stry|oras|dctl|ldah)|(?<=\baz)) login)\s"
 )
 LOGIN_PROGRAMS = (
@@ -242,7 +242,9 @@ def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
 
 
 def _read_data_lines(text: str, block: re.Match[str], stop: int) -> tuple[list[tuple[str, int, int]], int]:
-    """Return the name of every value below `data:` with its position, and the end of the block; a value may have several lines."""
+    """Return the name of every value below `data:` with its position, and the end of the block; a value may have
+    several lines.
+    """
     values: list[tuple[str, int, int]] = []
     name, at = "", text.find("\n", block.end()) + 1
     while 0 < at < stop:

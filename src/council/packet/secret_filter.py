@@ -77,7 +77,10 @@ def redact_text(text: str) -> str:
 
 
 def redact_value(value: Any) -> Any:
-    """Mask secrets in every string of a JSON value. A value that one string shows to be a secret is masked in all of them."""
+    """Mask secrets in every string of a JSON value.
+
+    A value that one string shows to be a secret is masked in all of them.
+    """
     if isinstance(value, str):
         return redact_text(value)
     found = {text: find_secrets(text) for text in _iter_strings(value)}
@@ -102,7 +105,9 @@ def list_values(text: str, secrets: Sequence[Secret]) -> dict[str, str]:
 
 
 def add_repeats(text: str, secrets: Sequence[Secret], values: Mapping[str, str]) -> list[Secret]:
-    """Return the secrets and all other places of these values: a text may repeat a key where nothing shows that it is one."""
+    """Return the secrets and all other places of these values: a text may repeat a key where nothing shows that it
+    is one.
+    """
     if not values:
         return list(secrets)
     repeats = [
@@ -196,7 +201,10 @@ def _common_length(text: str, other: str) -> int:
 
 
 def mask_secrets(text: str, secrets: Sequence[Secret], *, margin: int = 0) -> str:
-    """Return the text with the given secrets masked. Line breaks stay; in a diff so does the first column (`margin`)."""
+    """Return the text with the given secrets masked.
+
+    Line breaks stay; in a diff so does the first column (`margin`).
+    """
     parts, at = [], 0
     for secret in secrets:
         for start, end in _split_by_line(text, secret, margin):

@@ -141,7 +141,7 @@ _ROWS = (
     ("Twitter token", r"(?<![A-Za-z0-9+/][+/])A{20,22}[A-Za-z0-9]{4,}%[A-Za-z0-9%]{40,}", "AAAAAAAAAAAAAAAAAAAA"),
     ("LinkedIn secret", r"WPL_AP1\.[\w.]{10,}={0,2}", "WPL_AP1."),
     # Keys and tokens of any origin
-    ("JSON web token", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}", "eyJ"),
+    ("JSON web token", r"eyJ[\w-]{10,1000}+\.eyJ[\w-]{10,}+\.[\w-]{10,}", "eyJ"),
     ("cookie", r"(?:PHPSESSID|JSESSIONID)=[\w.-]{20,}", "PHPSESSID= JSESSIONID="),
     ("age key", r"AGE-(?:SECRET-KEY|PLUGIN-[A-Z0-9]{1,20})-1[A-Z0-9]{40,}", "AGE-"),
     ("private key", rf"b3BlbnNzaC1rZXktdjE{BASE64_CHARS}{{40,}}={{0,2}}", "b3BlbnNzaC1rZXktdjE"),

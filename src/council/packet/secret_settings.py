@@ -1,4 +1,6 @@
-"""Secrets that are assigned to a name: settings of configuration files, variables, elements, arguments and directives."""
+"""Secrets that are assigned to a name: settings of configuration files, variables, elements, arguments and
+directives.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +186,9 @@ def _match_literal(name: Name) -> Span | None:
 
 
 def _is_part_of_string(name: Name, assigned: re.Match[str]) -> bool:
-    """Return whether what follows a name is no value: `"password=" + value`, an interpolated string, or the name of a type."""
+    """Return whether what follows a name is no value: `"password=" + value`, an interpolated string, or the name of
+    a type.
+    """
     text, mark = name.text, assigned.start("mark")
     is_interpolated = text[mark - 1 : mark] in ("f", "F") and not text[mark - 2 : mark - 1].isalnum()
     if is_interpolated or text[max(0, name.start - 2) : name.start] in ("::", "${"):  # "AWS::IAM::AccessKey"
@@ -282,7 +286,9 @@ def _is_line_secret(name: Name, value: str) -> bool:
 
 
 def _has_tight_sign(name: Name) -> bool:
-    """Return whether a name is followed by `: ` or by `=` without blanks, which programs seldom have at the start of a line."""
+    """Return whether a name is followed by `: ` or by `=` without blanks, which programs seldom have at the start of
+    a line.
+    """
     sign = name.text[name.end : name.end + 2]
     return sign == ": " or (sign[:1] == "=" and not sign[1:].isspace())
 

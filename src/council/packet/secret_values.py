@@ -1,4 +1,6 @@
-"""Judgement of values: whether a text is a password or a key, and not a placeholder, a reference, a name or a program."""
+"""Judgement of values: whether a text is a password or a key, and not a placeholder, a reference, a name or a
+program.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,7 @@ TEMPLATE = re.compile(
 
 DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+[!?]?")  # an unquoted identifier in a program
 IDENTIFIER = re.compile(r"[A-Za-z_]+\d{0,2}")
-NAME_PATH = re.compile(r"[A-Za-z_$]+\d{0,2}(?:(?:[._:/>-]|->|::)+[A-Za-z_]*\d{0,2})+[!?]?")
+NAME_PATH = re.compile(r"[A-Za-z_$]+\d{0,2}(?>[._:/>-]+[A-Za-z_]*\d{0,2})+[!?]?")
 NAME_WITH_NUMBER = re.compile(r"[A-Za-z]+(?:[._-][A-Za-z]+)*[._-]?\d{1,4}")
 CONSTANT = re.compile(r"[A-Z]+\d{0,5}(?:_[A-Z]{2,})+\d{0,2}")
 FILE_NAME = re.compile(
@@ -113,7 +115,8 @@ MIN_PASSWORD_CHANGES = 0.5  # in a generated password with symbols; programs and
 def is_sample_key(key: str) -> bool:
     """Return whether a key with a known format is only a sample.
 
-    A sample has no digits, one repeated letter, or little else than words. "Example" inside a random key does not make it one.
+    A sample has no digits, one repeated letter, or little else than words. "Example" inside a random key does not make
+    it one.
     """
     if is_published(key) or len(set(key[-20:])) <= 2 or not re.search(r"\d|[A-Za-z]{20}", key):
         return True
@@ -206,7 +209,9 @@ def plain_text(value: str) -> str:
 def is_literal_password(value: str, minimum: int = 6) -> bool:
     """Return whether a literal is a password by its characters alone."""
     value = plain_text(value)
-    if len(value) < minimum or value.lower() in COMMON_PASSWORDS or SELF_DESCRIBING_PASSWORD.fullmatch(value):
+    if len(value.strip()) < minimum:
+        return False
+    if value.lower() in COMMON_PASSWORDS or SELF_DESCRIBING_PASSWORD.fullmatch(value):
         return False
     if is_published(value) or VALIDATION_RULES.fullmatch(value) or DATE.fullmatch(value) or PUBLIC_VALUE.search(value):
         return False
@@ -274,7 +279,9 @@ def is_word_password(value: str, *, allow_blanks: bool) -> bool:
 
 
 def is_mixed_word(value: str) -> bool:
-    """Return whether a value with letters of other alphabets is one word with letters, digits and symbols: a label is not."""
+    """Return whether a value with letters of other alphabets is one word with letters, digits and symbols: a label
+    is not.
+    """
     has_letters = any(char.isalpha() and not char.isascii() for char in value)
     kinds = (r"[^\W\d_]{2}", r"\d", r"[^\w\s]|_")
     return has_letters and " " not in value and all(re.search(kind, value) for kind in kinds)
@@ -327,12 +334,16 @@ def is_expression(value: str) -> bool:
 
 
 def is_attribute(value: str) -> bool:
-    """Return whether an unquoted value is an attribute of a program: `settings.api_key`, but not `s.` and random letters."""
+    """Return whether an unquoted value is an attribute of a program: `settings.api_key`, but not `s.` and random
+    letters.
+    """
     return bool(DOTTED_NAME.fullmatch(value)) and not is_dense(value.split(".")[-1])
 
 
 def is_chosen_password(value: str) -> bool:
-    """Return whether an unquoted word looks like a password that a person chose: several kinds of characters, no word of tests."""
+    """Return whether an unquoted word looks like a password that a person chose: several kinds of characters, no
+    word of tests.
+    """
     return (
         count_kinds(value) >= 3
         and len(value) >= 8

@@ -319,7 +319,9 @@ def _is_missing(request: TargetRequest, word: str) -> bool:
 
 
 def is_pathlike(names: FolderNames, word: str) -> bool:
-    """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`, `Node.js` or a URL."""
+    """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`,
+    `Node.js` or a URL.
+    """
     if (
         not ("/" in word or "." in word)
         or "://" in word

@@ -10,7 +10,8 @@ The limits go down in this order, and the first that fit are used:
        the fast models of the vendors are planned
 
 Only the cap of the run itself goes beyond the first step: the runs of a day and the rows of a batch are not shortened
-because others were started before them. One retry is part of the fit where that is possible. Others are paid from what the requests leave.
+because others were started before them. One retry is part of the fit where that is possible. Others are paid from what
+the requests leave.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import NoReturn
+from typing import NoReturn, TypedDict
 
 from council.calling.budget import (
     FULL_OUTPUT,
@@ -34,7 +35,7 @@ from council.members.base import Member
 from council.money import Price, format_usd, max_cost, nanos_to_usd, usd_to_nanos
 from council.planning.estimate import LOOKED, MAX_LOOKED_TOKENS, PriceLookup, RehearsedCall
 from council.planning.rehearsal import Rehearsal
-from council.types import Json, Roster
+from council.types import Roster
 
 LOW_THINKING_TOKENS = 4096  # the allowance of low effort
 MAX_THINKING_TOKENS = 16384  # the allowance of high effort
@@ -64,6 +65,14 @@ class Cap:
         return max(0.0, self.usd - self.spent)
 
 
+class AlternativeRow(TypedDict):
+    """A council that fits a cap, in the details of an error."""
+
+    protocol: str | None
+    cheap: bool
+    usd: float
+
+
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """A council that fits a cap."""
@@ -77,7 +86,7 @@ class Alternative:
         cheap = [option("cheap", True)] if self.cheap else []
         return f"{' '.join([*named, *cheap])} (about {format_usd(self.usd)})"
 
-    def as_json(self) -> Json:
+    def as_json(self) -> AlternativeRow:
         return {"protocol": self.protocol, "cheap": self.cheap, "usd": self.usd}
 
 
@@ -100,7 +109,7 @@ class Shortfall:
             scope=self.cap.scope,
             cap=self.cap.usd,
             needed=self.needed,
-            alternatives=[one.as_json() for one in self.alternatives],
+            alternatives=[dict(one.as_json()) for one in self.alternatives],
         )
 
 
@@ -132,7 +141,9 @@ class CostModel:
         return replace(call, ask=limits.apply(call.ask, member)) if member else call
 
     def _list_possible_members(self, calls: Sequence[RehearsedCall]) -> list[list[str]]:
-        """Return the members that may be asked in place of each call's: those of all seats if a phase asks only some of them."""
+        """Return the members that may be asked in place of each call's: those of all seats if a phase asks only some
+        of them.
+        """
         seats = {seat.name: seat.member for seat in self.roster.seats}
         asked: dict[str, set[str]] = {}
         for call in calls:

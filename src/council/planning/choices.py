@@ -231,7 +231,9 @@ def _is_comparison(sentence: Sentence, grammar: Grammar) -> bool:
 
 
 def _lists_options(sentence: Sentence, following: str, grammar: Grammar) -> bool:
-    """Return whether a sentence is like "I have two offers." or "Between A and B", and a question which to take follows."""
+    """Return whether a sentence is like "I have two offers." or "Between A and B", and a question which to take
+    follows.
+    """
     if not (found := grammar.find("listed", sentence.text)):
         return False
     return grammar.asks_to_choose(f"{sentence.text[found.end() :]} {following}")

@@ -1,7 +1,8 @@
 """Domain of a question: the kind of work it asks for, which gives each seat of the dual modes a line of focus.
 
-A subject is not enough: "introduce coding agents in a team" names code and asks for no code. A question has a domain if it
-contains a code artefact, a phrase of data/domains.toml, or a request whose verb and first object belong to the domain.
+A subject is not enough: "introduce coding agents in a team" names code and asks for no code. A question has a domain if
+it contains a code artefact, a phrase of data/domains.toml, or a request whose verb and first object belong to the
+domain.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def _iter_requests(domain: str, sentence: str) -> Iterator[re.Match[str]]:
 
 
 def _find_first_object(text: str) -> str:
-    """Return the domain of the first object that a text names, the longest of several at one place; "" if there is none."""
+    """Return the domain of the first object that a text names, the longest of several at one place; "" if there is
+    none.
+    """
     found = [(match.start(), -match.end(), domain) for domain, match in _iter_objects(text)]
     return min(found)[2] if found else ""
 

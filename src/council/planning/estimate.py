@@ -1,18 +1,19 @@
 """Cost estimate of a plan, before any call. See docs/money.md.
 
-The rehearsal renders every prompt, so the input is counted: one token per three bytes of each prompt, plus the estimated
-length of each statement quoted in it. The output is estimated:
+The rehearsal renders every prompt, so the input is counted: one token per three bytes of each prompt, plus the
+estimated length of each statement quoted in it. The output is estimated:
 
     low         the council agrees; every answer has half of its requested words
     expected    it disagrees; every answer has its requested words, and reasoning members think
-    worst       it disagrees and takes every optional step, such as a second check; every answer uses its maximum output and is retried once at twice that, as the fault table
-                allows, by the most expensive member of its seat
+    worst       it disagrees and takes every optional step, such as a second check; every answer uses its maximum output
+                and is retried once at twice that, as the fault table allows, by the most expensive member of its seat
 
-Low and expected include the vendors' prompt caches: what an earlier request of the run has sent to the same member is read at
-the rate for cached input, and written at the rate for that where the vendor charges for it (`planning/prompt_cache.py`).
-Worst has no such saving, because a cache can be empty or gone.
+Low and expected include the vendors' prompt caches: what an earlier request of the run has sent to the same member is
+read at the rate for cached input, and written at the rate for that where the vendor charges for it
+(`planning/prompt_cache.py`). Worst has no such saving, because a cache can be empty or gone.
 
-With `--look`, each request after a look-up also has the results: usually LOOKED_TOKENS, at worst as many as a seat may get.
+With `--look`, each request after a look-up also has the results: usually LOOKED_TOKENS, at worst as many as a seat may
+get.
 
 All at list price.
 """
@@ -198,7 +199,9 @@ def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], quest
 
 
 def estimate_path_tokens(calls: Sequence[RehearsedCall], question: str) -> Usage:
-    """Return the input and output tokens of a path if the requested members answer at once, as the expected cost counts them."""
+    """Return the input and output tokens of a path if the requested members answer at once, as the expected cost
+    counts them.
+    """
     question_tokens = estimate_tokens(question)
     answer_tokens = {call.key: _answer_tokens(call, 1.0) for call in calls} | {LOOKED: LOOKED_TOKENS}
     used = [_estimate_usage(call, answer_tokens, question_tokens, 1.0) for call in calls]

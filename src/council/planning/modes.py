@@ -1,6 +1,7 @@
 """Modes by their names: "adversarial council: …", "in collaborative mode, …", "council of advisors - …".
 
-A name at the start of a question is a prefix: it chooses the protocol and is removed. Elsewhere it is a request and stays.
+A name at the start of a question is a prefix: it chooses the protocol and is removed. Elsewhere it is a request and
+stays.
 """
 
 from __future__ import annotations
@@ -106,7 +107,10 @@ def _compile_requests(protocol: str) -> re.Pattern[str]:
 
 
 def _is_asked(sentence: str, start: int) -> bool:
-    """Return whether a name in a sentence is a request. In a question it is one after a comma, or if it is to do something."""
+    """Return whether a name in a sentence is a request.
+
+    In a question it is one after a comma, or if it is to do something.
+    """
     if not (compile_opening("questions").match(sentence) or compile_opening("telling").match(sentence)):
         return True
     return bool(IN_QUESTION.search(sentence[:start]))

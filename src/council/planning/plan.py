@@ -56,7 +56,7 @@ from council.protocols.options import list_filled_options, parse_options
 from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
-from council.types import Json, Packet, Question, Roster, Seat, Skipped, estimate_tokens, repair_surrogates
+from council.types import Dossier, Json, Packet, Question, Roster, Seat, Skipped, estimate_tokens, repair_surrogates
 
 TASK_VERBS = ("validate", "brainstorm", "research")
 WORK_TREE_LABEL = "the changes in the work tree"
@@ -123,7 +123,7 @@ class Plan:
         if self.shortfall:
             self.shortfall.raise_error()
 
-    def as_json(self) -> Json:
+    def as_json(self) -> PlanObject:
         """Return the object `council.plan/1`."""
         timeout = self.timeouts.__getitem__
         chair = self.roster.chair
@@ -181,7 +181,7 @@ class Plan:
             plan["exclude_family"] = list(self.excluded_vendors)
         if self.roster.helpers:
             plan["helpers"] = [make_plan_seat(seat, timeout) for seat in self.roster.helpers]
-        return dict(plan)
+        return plan
 
     def setup(self) -> RunSetup:
         """Return the setup that another process needs to resume the run."""
@@ -274,7 +274,10 @@ def read_request(
 
 
 def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[list[str], Material]:
-    """Use the changes in the work tree as the material. On a clean tree a verb takes `recent`; else raise UsageError."""
+    """Use the changes in the work tree as the material.
+
+    On a clean tree a verb takes `recent`; else raise UsageError.
+    """
     if material.base is not None or material.stdin is not None:
         return [*(words or ["validate"]), "what changed"], material
     if material.attachments:
@@ -310,7 +313,10 @@ async def make_plan(
     on_seated: Callable[[Iterable[str]], None] | None = None,
     cap: Cap | None = None,
 ) -> Plan:
-    """Make the plan of an intent, within a cap. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
+    """Make the plan of an intent, within a cap.
+
+    `on_seated` gets the members that are asked first, as soon as nothing refuses the packet.
+    """
     protocol = protocols.get_protocol(intent.protocol)
     all_settings = where.settings
     settings = exclude_vendors(all_settings, where.env)
@@ -548,7 +554,10 @@ def _plan_lookups(
 
 
 def _plan_check(protocol: Protocol, settings: Settings) -> bool:
-    """Return whether the answer is checked. Raise UsageError if a flag asks for it and the protocol has no such step."""
+    """Return whether the answer is checked.
+
+    Raise UsageError if a flag asks for it and the protocol has no such step.
+    """
     if protocol.allows_check or not settings.check:
         return settings.check
     if settings.is_set_by_flag("check", CHECK_FLAG) and not protocol.checks_answer:
@@ -583,7 +592,10 @@ def _check_seat_count(protocol: Protocol, panel: Panel, settings: Settings) -> N
 
 
 def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) -> list[str]:
-    """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has, or if -m set the seats."""
+    """Warn about --seat names that this protocol lacks.
+
+    Raise UsageError for names that no protocol has, or if -m set the seats.
+    """
     names = [seat.name for seat in roster.seats]
     shared = DEFAULT_SEATS[: len(names)] if protocol.spread else ()  # the seats of other names use their members
     set_here = [seat for seat in settings.seats if settings.is_set_by_flag(f"seats.{seat}.model", SEAT_FLAG)]
@@ -703,7 +715,7 @@ def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster
     )
 
 
-def preview_packet(plan: Plan) -> Json:
+def preview_packet(plan: Plan) -> Dossier:
     """Return the packet exactly as the first seat gets it; for other seats only the perspective differs."""
     schema = plan.protocol.load_output_schema(plan.question.task)
     return build_dossier(plan.packet, plan.question, plan.roster.seats[0], schema)

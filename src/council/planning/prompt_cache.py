@@ -1,7 +1,8 @@
-"""Prompt caches in a plan: which beginnings of requests are sent again, and what the vendors' caches are expected to read.
+"""Prompt caches in a plan: which beginnings of requests are sent again, and what the vendors' caches are expected to
+read.
 
-A vendor that caches at marked points may charge for writing to its cache, so a point is marked only if another request of the
-run has the same beginning. The rehearsal knows all requests before the first one is sent.
+A vendor that caches at marked points may charge for writing to its cache, so a point is marked only if another request
+of the run has the same beginning. The rehearsal knows all requests before the first one is sent.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ def forecast_cache(
 ) -> list[CacheUse]:
     """Return what each request is expected to read from a cache and to write to it, in their order.
 
-    A vendor without points caches by itself and promises nothing, so only what an earlier phase has sent counts as read.
+    A vendor without points caches by itself and promises nothing, so only what an earlier phase has sent counts as
+    read.
     """
     known: dict[tuple[str, ...], str] = {}  # the phase that has sent it first
     uses = []
@@ -133,7 +135,10 @@ def forecast_cache(
 
 
 def is_long_enough(prefix: Prefix, question_tokens: int, rules: CacheRules) -> bool:
-    """Return whether a beginning reaches the vendor's minimum. Our count is about a third too high, so as much is taken off."""
+    """Return whether a beginning reaches the vendor's minimum.
+
+    Our count is about a third too high, so as much is taken off.
+    """
     return (prefix.tokens + question_tokens) * 3 >= rules.min_tokens * 4
 
 

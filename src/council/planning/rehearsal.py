@@ -1,4 +1,6 @@
-"""Rehearsal: run a protocol with fake answers, which yields exact call counts and checks every prompt before anything is paid."""
+"""Rehearsal: run a protocol with fake answers, which yields exact call counts and checks every prompt before
+anything is paid.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from council import events as ev
 from council.calling.concurrency import MIN_WARM_TOKENS
@@ -25,7 +27,18 @@ from council.planning.estimate import RehearsedCall, build_call, strip_seat_name
 from council.planning.plan_object import PlanPhase, PlanWarmStart
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
-from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
+from council.types import (
+    CarryOut,
+    Json,
+    LookupRow,
+    Outcome,
+    Packet,
+    Question,
+    Roster,
+    SearchRow,
+    Step,
+    Verdict,
+)
 
 EMPTY_PACKET = Packet()
 NO_TIMEOUTS: Mapping[str, float] = MappingProxyType({})
@@ -47,9 +60,17 @@ _REHEARSALS: dict[tuple[object, ...] | None, Rehearsal] = {}
 MAX_CACHED_REHEARSALS = 256
 
 
+class PromptContext(TypedDict):
+    """The variables of every prompt besides the question and the seat."""
+
+    focus: dict[str, str]  # seat → what it looks at in this domain
+    packet: Packet
+    today: str  # YYYY-MM-DD
+
+
 def template_context(
     question: Question, roster: Roster, packet: Packet = EMPTY_PACKET, today: str = "2026-01-01"
-) -> Json:
+) -> PromptContext:
     """Return the variables of every prompt besides the question and the seat."""
     focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
     return {"focus": focus, "packet": packet, "today": today}
@@ -66,7 +87,10 @@ async def rehearse_both_ways(
     check: bool = False,
     word_share: float = 1.0,
 ) -> Rehearsal:
-    """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
+    """Rehearse with agreeing and with disagreeing seats.
+
+    The result is cached by everything that the protocol can read.
+    """
     key = (
         (*_cache_key(protocol, roster, question, options, packet, timeouts), check, word_share)
         if packet.empty and not look
@@ -109,7 +133,10 @@ async def rehearse_both_ways(
 def _cache_key(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, timeouts: Mapping[str, float]
 ) -> tuple[object, ...]:
-    """Return everything that the protocol can read. The question's text is left out if its flow does not depend on it."""
+    """Return everything that the protocol can read.
+
+    The question's text is left out if its flow does not depend on it.
+    """
     text = question.text
     if not protocol.reads_question:
         text = ""
@@ -214,16 +241,19 @@ def looking_council() -> type[Council]:
     return LookingCouncil
 
 
-async def _fake_lookup(wanted: Json) -> list[Json]:
-    files = [
+async def _fake_lookup(wanted: Json) -> list[LookupRow]:
+    files: list[LookupRow] = [
         {"look": "file", "path": one["path"], "from": 1, "to": 1, "lines": 1, "content": "…"}
         for one in wanted.get("files", [])
     ]
-    names = [{"look": "name", "name": name, "paths": ["…"], "more": 0} for name in wanted.get("names", [])]
-    return [*files, *names, *({"look": "pattern", "pattern": one, "hits": []} for one in wanted.get("patterns", []))]
+    names: list[LookupRow] = [
+        {"look": "name", "name": name, "paths": ["…"], "more": 0} for name in wanted.get("names", [])
+    ]
+    patterns: list[LookupRow] = [{"look": "pattern", "pattern": one, "hits": []} for one in wanted.get("patterns", [])]
+    return [*files, *names, *patterns]
 
 
-async def _fake_search(wanted: Json) -> list[Json]:
+async def _fake_search(wanted: Json) -> list[SearchRow]:
     return [
         {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
     ]

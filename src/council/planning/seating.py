@@ -162,7 +162,8 @@ class _Assigner:
         )
 
     def choose_setting(self, name: str, index: int, row: str, planned: SeatSetting) -> SeatSetting:
-        """Return the setting of a seat by `--seat`, else by `-m`, else by `--cheap`. The models of files have no effect.
+        """Return the setting of a seat by `--seat`, else by `-m`, else by `--cheap`. The models of files have no
+        effect.
 
         A named member has no automatic fallback: the other named members have seats themselves.
         """
@@ -176,7 +177,9 @@ class _Assigner:
         return planned if planned.model in [candidate.member for candidate in self.candidates] else UNSET_SEAT
 
     def choose_chair_setting(self, decided: SeatSetting) -> SeatSetting:
-        """Return the setting of the chair: `--seat`, a single `-m`, `--cheap`, its configured member, the first `-m`."""
+        """Return the setting of the chair: `--seat`, a single `-m`, `--cheap`, its configured member, the first
+        `-m`.
+        """
         named, configured = self.settings.named_members, _merge_settings(decided, self.settings.chair)
         if self.is_set_by_hand("chair.model"):
             return self.settings.chair
@@ -259,7 +262,10 @@ class _Assigner:
         *,
         apart: bool,
     ) -> SeatAssignment:
-        """Assign the chair. Its default may share a vendor with a seat, unless it is `apart`; its replacement should not."""
+        """Assign the chair.
+
+        Its default may share a vendor with a seat, unless it is `apart`; its replacement should not.
+        """
         said, row = self.choose_chair_setting(decided), catalogue().seating["chair"]
         if not spread or self.settings.named_members:
             row = {}
@@ -377,7 +383,10 @@ def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[s
 def shared_vendor_notices(
     seats: Iterable[tuple[str, str]], wording: str = SHARED_VENDOR, most_names: int = 5
 ) -> list[str]:
-    """Return a line for each vendor that several seats share; more than `most_names` are counted. Human seats do not count."""
+    """Return a line for each vendor that several seats share; more than `most_names` are counted.
+
+    Human seats do not count.
+    """
     families: dict[str, list[str]] = {}
     for name, vendor in seats:
         families.setdefault(vendor, []).append(name)

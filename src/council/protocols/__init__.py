@@ -1,7 +1,7 @@
 """Protocols: their definition, and the table of them.
 
-A definition says what the engine, the planner, the reports and the doors need to know. Shipped protocols are rows of the table,
-others come by entry point or by `register`; each is loaded when it is needed.
+A definition says what the engine, the planner, the reports and the doors need to know. Shipped protocols are rows of
+the table, others come by entry point or by `register`; each is loaded when it is needed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from council.types import Json, Packet, Seat, Verdict
 
 if TYPE_CHECKING:
     from council.engine.minutes import Minutes, StatementMinutes
+    from council.engine.records import AttackPoint, ReportObject, SeatFields
 
 # Definition
 
@@ -33,7 +34,8 @@ NO_OPTIONS = "council.protocols.options:NoOptions"
 class Protocol:
     """One protocol. A reference is an object or its "module:attr", which is imported when it is needed.
 
-    Files beside the module of `function` belong to the protocol: `prompts/*.md` and, for its reports, `layout.md` and `layouts/*.md`.
+    Files beside the module of `function` belong to the protocol: `prompts/*.md` and, for its reports, `layout.md` and
+    `layouts/*.md`.
     """
 
     name: str
@@ -66,7 +68,7 @@ class Protocol:
     reports_in_project: bool = (
         False  # keep reports of reviews in .agents/council of the run's folder, not in the data folder
     )
-    purpose: str = ""  # what it is for, for `council protocols`
+    purpose: str = ""  # what it is for, for `council list protocols`
     example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
     use: str = ""  # one word for its main use, such as "Decide": the page shows these protocols first
 
@@ -135,7 +137,10 @@ async def run_flow(protocol: Protocol, council: Any, options: Json, *, check: bo
 
 
 class ReportView:
-    """The parts of a report that depend on the protocol. The default has the answer, then the statements of every phase."""
+    """The parts of a report that depend on the protocol.
+
+    The default has the answer, then the statements of every phase.
+    """
 
     def speaker_label(self, minutes: Minutes, phase: str, seat: str) -> str:
         """Return the name of a seat in a phase."""
@@ -152,7 +157,7 @@ class ReportView:
         """Return extra fields of the report object."""
         return {}
 
-    def seat_fields(self, minutes: Minutes, seat: str) -> Json:
+    def seat_fields(self, minutes: Minutes, seat: str) -> SeatFields:
         """Return extra fields of a seat in the report object."""
         return {}
 
@@ -168,8 +173,10 @@ class ReportView:
         """Return the answer as (name, title, text), the decision first; empty if the whole answer is the decision."""
         return []
 
-    def points(self, minutes: Minutes) -> list[Json]:
-        """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by, held_by."""
+    def points(self, minutes: Minutes) -> list[AttackPoint]:
+        """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by,
+        held_by.
+        """
         return []
 
     def verdict_text(self, minutes: Minutes) -> str:
@@ -177,14 +184,16 @@ class ReportView:
         return ""
 
     def verdict_markdown(self, minutes: Minutes) -> str:
-        """Return the text for standard output as Markdown, without remarks above it; empty if it has no verdict text."""
+        """Return the text for standard output as Markdown, without remarks above it; empty if it has no verdict
+        text.
+        """
         return ""
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
         """Return whether a statement is the answer, which the report shows once."""
         return minutes.status == "complete" and said.said.strip() == str(minutes.verdict.get("answer") or "").strip()
 
-    def document(self, minutes: Minutes, report: Json) -> str:
+    def document(self, minutes: Minutes, report: ReportObject) -> str:
         """Return the whole report file; empty to use the layout `document.md`."""
         return ""
 

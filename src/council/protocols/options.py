@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -32,7 +32,10 @@ def choices_of(kind: Literal["members", "presets", "rosters"]) -> Json:
 
 
 def filled_with(kind: Literal["prices"]) -> Json:
-    """Return what the schema of an option says that is no flag: the plan fills it in. `prices`: cost of equal work by member."""
+    """Return what the schema of an option says that is no flag: the plan fills it in.
+
+    `prices`: cost of equal work by member.
+    """
     return {"internal": True, "filled_with": kind}
 
 
@@ -108,9 +111,24 @@ def _get_limit(field: FieldInfo, name: str) -> int | None:
     return next((getattr(part, name) for part in field.metadata if hasattr(part, name)), None)
 
 
-def build_flag_table(protocols: Iterable[str] = tuple(SHIPPED_PROTOCOLS)) -> list[Json]:
-    """Return one row per protocol flag with the protocols that own it. data/flags.json holds those of the shipped protocols."""
-    table: dict[str, Json] = {}
+class FlagRow(TypedDict):
+    """A flag of the protocols in `owners`."""
+
+    flag: str
+    name: str
+    owners: list[str]
+    kind: str  # bool | int | float | str | choice
+    choices: list[str]
+    help: str
+    optional_value: NotRequired[bool]
+    negatable: NotRequired[bool]
+
+
+def build_flag_table(protocols: Iterable[str] = tuple(SHIPPED_PROTOCOLS)) -> list[FlagRow]:
+    """Return one row per protocol flag with the protocols that own it. data/flags.json holds those of the shipped
+    protocols.
+    """
+    table: dict[str, FlagRow] = {}
     for protocol in protocols:
         for name, field in get_protocol(protocol).load_options().model_fields.items():
             if _is_internal(field):
@@ -133,10 +151,10 @@ def describe_options(model: type[BaseModel]) -> Json:
     return schema | {"properties": shown}
 
 
-def _build_flag_row(name: str, field: FieldInfo) -> Json:
+def _build_flag_row(name: str, field: FieldInfo) -> FlagRow:
     choices = _literal_choices(field.annotation)
     kind = "choice" if choices else _value_kind(field.annotation)
-    row: Json = {
+    row: FlagRow = {
         "flag": "--" + name.replace("_", "-"),
         "name": name,
         "owners": [],
@@ -146,7 +164,9 @@ def _build_flag_row(name: str, field: FieldInfo) -> Json:
     }
     if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("optional_value"):
         row["optional_value"] = True
-    return row | {"negatable": True} if kind == "bool" and field.default is not False else row
+    if kind == "bool" and field.default is not False:
+        row["negatable"] = True
+    return row
 
 
 def _value_kind(annotation: Any) -> str:

@@ -15,7 +15,10 @@ from council.types import Json, Question, Seat
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Seats before assignment. `members` holds settings of single seats, `default_member` is that of all other seats."""
+    """Seats before assignment.
+
+    `members` holds settings of single seats, `default_member` is that of all other seats.
+    """
 
     seats: tuple[Seat, ...]
     chair: Seat | None = CHAIR
@@ -32,7 +35,9 @@ class Panel:
 
 
 def resize_seats(seats: Sequence[Seat], settings: Settings, added: Callable[[str], Seat] = Seat) -> tuple[Seat, ...]:
-    """Return as many seats as `--seats` says or `-m` names, if at least two: the given ones, then independent voices."""
+    """Return as many seats as `--seats` says or `-m` names, if at least two: the given ones, then independent
+    voices.
+    """
     count = settings.seat_count or len(settings.named_members)
     if count < 2:
         return tuple(seats)

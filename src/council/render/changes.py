@@ -1,4 +1,6 @@
-"""What the council changed, for readers of a finished run: the closest draft, points and seats behind the answer, and the cost of one model."""
+"""What the council changed, for readers of a finished run: the closest draft, points and seats behind the answer,
+and the cost of one model.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
-from council.types import CONCLUSIONS, Json
+from council.engine.records import ChangedRow, ClosestDraft, OneModelCost, PositionRow, ReportObject
+from council.types import CONCLUSIONS
 
 MIN_SHARE = 0.3  # share of the answer's wording below which no draft counts as close to it
 SEQUENCE_WORDS = 3
@@ -16,18 +19,18 @@ MIN_WORDS = 12  # of a text that is compared; shorter ones are alike by chance
 MAX_CHARS = 200_000  # of a text that is compared
 
 
-def build_changes(minutes: Minutes, report: Json, positions: Sequence[Json]) -> Json | None:
+def build_changes(minutes: Minutes, report: ReportObject, positions: Sequence[PositionRow]) -> ChangedRow | None:
     """Return what the facts of a run say about the council's effect; None if the run has no answer of its own."""
     if minutes.status == "running" or not report["answer"].strip():
         return None
     if minutes.verdict.get("agreement_on") == CONCLUSIONS:
         return None
-    notes = report.get("notes") or {}
+    notes = report.get("notes")
     shared = find_shared_by(minutes)
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
     return {
         "closest_draft": _find_closest_draft(minutes, report),
-        "taken_from": list(notes.get("taken_from") or []),
+        "taken_from": list(notes.get("taken_from") or []) if notes else [],
         "shared_by": shared,
         "differed": [] if shared is None else [name for name in answered if name not in shared],
         "agree": _count_agreed(minutes, positions),
@@ -37,16 +40,17 @@ def build_changes(minutes: Minutes, report: Json, positions: Sequence[Json]) -> 
     }
 
 
-def _count_agreed(minutes: Minutes, positions: Sequence[Json]) -> int:
+def _count_agreed(minutes: Minutes, positions: Sequence[PositionRow]) -> int:
     """Return the number of points that at least two seats share and that no seat disputes."""
     verdict = minutes.verdict
-    noted = (verdict.get("notes") or {}).get("agreed") or (verdict.get("details") or {}).get("agreed") or []
+    notes = verdict.get("notes")
+    noted = (notes and notes.get("agreed")) or (verdict.get("details") or {}).get("agreed") or []
     rows = [row for row in positions if row["kind"] in ("finding", "claim") and not row["disputed_by"]]
     agreeing: list[int] = [sum(one["position"] == "agrees" for one in row["seats"]) for row in rows]
     return len(noted) + sum(count > 1 for count in agreeing)
 
 
-def _is_of_one_seat(row: Json) -> bool:
+def _is_of_one_seat(row: PositionRow) -> bool:
     """Return whether one seat made the point, and the others that answered say nothing about it."""
     said = [one["position"] for one in row["seats"] if one["position"] != "absent"]
     return len(said) > 1 and sorted(set(said)) == ["agrees", "silent"] and said.count("agrees") == 1
@@ -64,7 +68,7 @@ def _list_drafts(minutes: Minutes) -> list[StatementMinutes]:
     return []
 
 
-def _find_closest_draft(minutes: Minutes, report: Json) -> Json | None:
+def _find_closest_draft(minutes: Minutes, report: ReportObject) -> ClosestDraft | None:
     """Return the draft whose wording the answer shares most, if that is at least MIN_SHARE. A review has no drafts."""
     drafts = _list_drafts(minutes)
     if minutes.verdict.get("verdict") or minutes.status != "complete" or len(drafts) < 2:
@@ -91,8 +95,10 @@ def _share(answer: frozenset[Any], draft: frozenset[Any]) -> float:
 # Cost
 
 
-def _price_one_model(minutes: Minutes, report: Json) -> Json | None:
-    """Return what one draft cost, from the cheapest to the dearest; None if a price is unknown or nothing was billed."""
+def _price_one_model(minutes: Minutes, report: ReportObject) -> OneModelCost | None:
+    """Return what one draft cost, from the cheapest to the dearest; None if a price is unknown or nothing was
+    billed.
+    """
     keys = [said.key for said in _list_drafts(minutes)]
     council = report["cost"]["usd"]
     if not council or len(keys) < 2 or any(key not in minutes.billed for key in keys):

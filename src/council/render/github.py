@@ -13,9 +13,9 @@ from council.engine.layout import (
     list_absent_seats,
     parse_location,
 )
+from council.engine.records import FindingRow, ReportObject
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands
-from council.types import Json
 
 DATA_ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # unescaped by the runner in a message
 PROPERTY_ESCAPES = DATA_ESCAPES | {":": "%3A", ",": "%2C"}  # unescaped in a property
@@ -23,7 +23,7 @@ PROPERTY_ESCAPES = DATA_ESCAPES | {":": "%3A", ",": "%2C"}  # unescaped in a pro
 VERDICT_KINDS = {"PASS": "notice", "FAIL": "error"}
 
 
-def render(report: Json) -> str:
+def render(report: ReportObject) -> str:
     """Render the verdict, the absent seats and one annotation per finding."""
     lines = [_format_verdict(report)]
     lines += [
@@ -41,7 +41,7 @@ def render_run(run: FinishedRun) -> str:
     return render(run.report)
 
 
-def _format_verdict(report: Json) -> str:
+def _format_verdict(report: ReportObject) -> str:
     verdict = report["verdict"] or f"no verdict, the run is {report['status']}"
     kind = VERDICT_KINDS.get(verdict, "warning")
     confidence = f", confidence {report['confidence']}" if report["confidence"] else ""
@@ -50,7 +50,7 @@ def _format_verdict(report: Json) -> str:
     )
 
 
-def _format_finding(finding: Json) -> str:
+def _format_finding(finding: FindingRow) -> str:
     kind = {"note": "notice"}.get(choose_level(finding), choose_level(finding))
     found = parse_location(finding)
     where = {"file": found[0], **({"line": str(found[1])} if found[1] else {})} if found else {}
@@ -77,6 +77,8 @@ def _format_command(kind: str, message: str, **properties: str) -> str:
 
 
 def _escape(text: str, table: dict[str, str]) -> str:
-    """Escape a text so that it is one part of a command: without another command, and without the mark between parts."""
+    """Escape a text so that it is one part of a command: without another command, and without the mark between
+    parts.
+    """
     parts = re.sub(":(?=:)", ": ", neutralize_commands(clean(text).strip()))
     return "".join(table.get(sign, sign) for sign in parts)

@@ -12,17 +12,17 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
 from council.engine.patches import PatchFold
+from council.engine.records import ReportObject
 from council.events import TRANSIENT_EVENTS, Entry
 from council.render.markdown import render_document_parts
-from council.render.positions import build_position_history
+from council.render.positions import PositionSnapshot, build_position_history
 from council.render.report import FinishedRun, read_report
 from council.text_cleanup import clean_json, neutralize_commands, single_line
-from council.types import Json
 
 PAGE_DIR = files("council") / "doors" / "web" / "page"
 ENTRY_MODULE = "exported.js"
@@ -73,6 +73,14 @@ def render_run(run: FinishedRun) -> Iterator[str]:
     return render_html_parts(run.minutes, run.entries)
 
 
+class PageDetail(TypedDict):
+    """What the page shows of a run beside its events."""
+
+    report: ReportObject
+    above: list[str]
+    positions: list[PositionSnapshot]
+
+
 def _dump_run(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
     """Dump the data of the page one event at a time: a run can be larger than the memory for all of it."""
     yield '{"events":['
@@ -81,15 +89,18 @@ def _dump_run(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
     for n, entry in enumerate(stored):
         event = entry.as_json() | {"patch": fold.apply(entry)}
         yield ("," if n else "") + _dump_json(clean_json(event))
-    detail: Json = {"report": read_report(minutes), "above": format_degraded_lines(minutes)}
-    detail["positions"] = build_position_history(entries)
+    detail: PageDetail = {
+        "report": read_report(minutes),
+        "above": format_degraded_lines(minutes),
+        "positions": build_position_history(entries),
+    }
     yield f'],"detail":{_dump_json(clean_json(detail))},"markdown":"'
     for text in render_document_parts(minutes):
         yield _dump_json(text)[1:-1]
     yield '"}'
 
 
-def _dump_json(value: Json | str) -> str:
+def _dump_json(value: object) -> str:
     """Dump JSON so that model text in it cannot be read as an HTML tag."""
     text = neutralize_commands(json.dumps(value, ensure_ascii=False, separators=(",", ":")), "json")
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -109,6 +120,15 @@ def _csp_hash(text: str) -> str:
 # Bundle the modules of the page
 
 
+class SourceMap(TypedDict):
+    """A source map, version 3: where each line of a script comes from."""
+
+    version: int
+    sources: list[str]
+    names: list[str]
+    mappings: str
+
+
 class SourceLine(NamedTuple):
     """Where a line of a bundle comes from: the index of its module, and the line there, from 0."""
 
@@ -124,7 +144,7 @@ class Bundle:
     modules: tuple[str, ...]
     lines: tuple[SourceLine | None, ...]  # of each line of `code`; None for a line that the bundle adds
 
-    def source_map(self, folder: str) -> Json:
+    def source_map(self, folder: str) -> SourceMap:
         """Return a source map, for the lines in stack traces. `folder` is the address of the modules."""
         mappings: list[str] = []
         previous = SourceLine(0, 0)
@@ -146,7 +166,9 @@ class Bundle:
 
 @cache
 def bundle(entry: str) -> Bundle:
-    """Wrap each module in a function, in import order: one file to load, and browsers load no modules from `file:` pages."""
+    """Wrap each module in a function, in import order: one file to load, and browsers load no modules from `file:`
+    pages.
+    """
     modules: dict[str, str] = {}
     _add_module(entry, modules)
     code = ['"use strict";']

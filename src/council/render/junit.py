@@ -6,14 +6,14 @@ import re
 from xml.etree import ElementTree as Xml
 
 from council.engine.layout import format_found_by, list_absent_seats
+from council.engine.records import FindingRow, ReportObject
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands, single_line
-from council.types import Json
 
 ILLEGAL_XML_CHARS = re.compile("[\ufffe\uffff]")  # characters that `clean` keeps and XML forbids
 
 
-def render(report: Json) -> str:
+def render(report: ReportObject) -> str:
     """Render one suite with a case for the verdict, for each seat and for each finding."""
     cases = [
         _build_verdict_case(report),
@@ -38,7 +38,7 @@ def render_run(run: FinishedRun) -> str:
     return render(run.report)
 
 
-def _build_verdict_case(report: Json) -> Xml.Element:
+def _build_verdict_case(report: ReportObject) -> Xml.Element:
     """Build the verdict case: FAIL and DISAGREE fail, a WARN fails only through its findings."""
     case = _build_case("verdict", "council")
     verdict = report["verdict"]
@@ -51,7 +51,7 @@ def _build_verdict_case(report: Json) -> Xml.Element:
     return case
 
 
-def _build_seat_cases(report: Json) -> list[Xml.Element]:
+def _build_seat_cases(report: ReportObject) -> list[Xml.Element]:
     lost = {seat["name"]: seat for seat in list_absent_seats(report)}
     cases = []
     for seat in report["seats"]:
@@ -62,16 +62,17 @@ def _build_seat_cases(report: Json) -> list[Xml.Element]:
     return cases
 
 
-def _build_finding_case(finding: Json) -> Xml.Element:
+def _build_finding_case(finding: FindingRow) -> Xml.Element:
     case = _build_case(f"{finding['location']} {finding['description']}", f"council.findings.{finding['category']}")
     message = f"{finding['severity']}: {finding['description']} ({format_found_by(finding)})"
     caveat = [_describe_location(finding)] if not finding["verified"] else []
-    fields = [f"{name}: {finding[name.lower()]}" for name in ("Location", "Fix", "Why", "Ref")]
+    facts = {"Location": finding["location"], "Fix": finding["fix"], "Why": finding["why"], "Ref": finding["ref"]}
+    fields = [f"{name}: {fact}" for name, fact in facts.items()]
     _add_result(case, "failure", message, finding["severity"], "\n".join([finding["description"], *fields, *caveat]))
     return case
 
 
-def _describe_location(finding: Json) -> str:
+def _describe_location(finding: FindingRow) -> str:
     if finding.get("location_note"):
         return f"Evidence: {finding['location_note']}."
     if finding.get("location_state") == "located":

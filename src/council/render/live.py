@@ -188,7 +188,8 @@ class LiveView:
     def _build_header(self) -> list[Text]:
         """Return protocol, maximum price, cost so far, run and reason, on one or two lines."""
         plan = self.minutes.plan
-        worst = (plan.get("cost") or {}).get("worst")
+        cost = plan.get("cost")
+        worst = cost.get("worst") if cost else None
         parts = [
             plan.get("protocol", ""),
             f"at most {format_usd(worst)}" if worst else "",

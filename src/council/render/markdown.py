@@ -27,6 +27,7 @@ from council.engine.layout import (
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
+from council.engine.records import CheckRow, ReportObject
 from council.engine.strongest import format_strongest
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
@@ -78,11 +79,11 @@ def render_tail(minutes: Minutes) -> str:
     return _format_tail(_find_report(minutes))
 
 
-def _format_tail(report: Json) -> str:
+def _format_tail(report: ReportObject) -> str:
     return clean(format_tail(report["tail"]))
 
 
-def _find_report(minutes: Minutes) -> Json:
+def _find_report(minutes: Minutes) -> ReportObject:
     """Return the report of a run that this process has closed, else build it."""
     return minutes.report or build_report(minutes)
 
@@ -108,12 +109,14 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
-def render_document(minutes: Minutes, report: Json | None = None) -> str:
+def render_document(minutes: Minutes, report: ReportObject | None = None) -> str:
     return "".join(render_document_parts(minutes, report))
 
 
-def render_document_parts(minutes: Minutes, report: Json | None = None) -> Iterable[str]:
-    """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has instead."""
+def render_document_parts(minutes: Minutes, report: ReportObject | None = None) -> Iterable[str]:
+    """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has
+    instead.
+    """
     protocol = _protocol_of(minutes)
     report = report or _find_report(minutes)
     own = protocol.load_report_view().document(minutes, report)
@@ -124,7 +127,7 @@ def render_run(run: FinishedRun) -> Iterable[str]:
     return render_document_parts(run.minutes)
 
 
-def _build_context(minutes: Minutes, report: Json) -> Json:
+def _build_context(minutes: Minutes, report: ReportObject) -> Json:
     view, planned = _protocol_of(minutes).load_report_view(), minutes.planned_seats
     wording = find_wording(minutes)
     facts = _list_facts(minutes, report, wording)
@@ -166,8 +169,8 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
     }
 
 
-def _describe_check(check: Json | None) -> Json | None:
-    """Return the check with the status of each error: corrected, dismissed or open."""
+def _describe_check(check: CheckRow | None) -> Json | None:
+    """Return the check for the layout, with the status of each error: corrected, dismissed or open."""
     if not check:
         return None
     return {**check, "errors": [{**row, "status": row["state"]} for row in check["errors"]]}
@@ -237,12 +240,13 @@ def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
     return phases
 
 
-def _list_facts(minutes: Minutes, value: Json, wording: Wording) -> list[tuple[str, str]]:
+def _list_facts(minutes: Minutes, value: ReportObject, wording: Wording) -> list[tuple[str, str]]:
     """Return the rows of the table at the top of the report file."""
     t, quorum = wording.heading, value["quorum"]
     convened = datetime.fromtimestamp(minutes.started, UTC)
-    calls = {name: wording.format_number(count) for name, count in value["calls"].items()}
-    tokens = {name: wording.format_number(count) for name, count in value["tokens"].items()}
+    calls, tokens, number = value["calls"], value["tokens"], wording.format_number
+    made, replayed, in_doubt = number(calls["made"]), number(calls["replayed"]), number(calls["in_doubt"])
+    sent, cached, received = number(tokens["in"]), number(tokens["cached"]), number(tokens["out"])
     facts = [
         ("protocol", f"{value['protocol']}{wording.colon}{minutes.plan.get('why') or t('as_asked')}"),
         ("fork", format_fork(minutes)),
@@ -253,8 +257,8 @@ def _list_facts(minutes: Minutes, value: Json, wording: Wording) -> list[tuple[s
         ("strongest_seat", format_strongest(value, with_name=False)),
         ("target", value["target"]),
         ("seats_heard", t("count_of", count=quorum["ok"], total=quorum["asked"])),
-        ("calls", t("calls_made", made=calls["made"], replayed=calls["replayed"], in_doubt=calls["in_doubt"])),
-        ("tokens", t("tokens_used", sent=tokens["in"], cached=tokens["cached"], received=tokens["out"])),
+        ("calls", t("calls_made", made=made, replayed=replayed, in_doubt=in_doubt)),
+        ("tokens", t("tokens_used", sent=sent, cached=cached, received=received)),
         ("cost", format_cost(value["cost"], wording)),
         ("saved_by_stops", format_savings(value.get("stops") or [], wording)),
         ("seconds", f"{value['seconds']:.1f}"),

@@ -1,4 +1,6 @@
-"""Progress without a terminal: one plain line per finished phase or, with -v, per event, and a heartbeat every 60 seconds."""
+"""Progress without a terminal: one plain line per finished phase or, with -v, per event, and a heartbeat every 60
+seconds.
+"""
 
 from __future__ import annotations
 

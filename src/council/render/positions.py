@@ -1,20 +1,29 @@
 """Positions of the seats: one row per finding, point or topic, and the seats that dispute it.
 
-The rows are those of the page, the report and the terminal. Before the rules of a protocol have run, they come from the replies.
+The rows are those of the page, the report and the terminal. Before the rules of a protocol have run, they come from the
+replies.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypedDict, TypeVar
 
 from council.engine.minutes import Minutes
+from council.engine.records import (
+    AttackPoint,
+    ClaimRow,
+    Disagreement,
+    FindingRow,
+    PositionRow,
+    SeatPosition,
+    VerdictObject,
+)
 from council.events import Closed, Entry, PhaseEnded
 from council.protocols import find_protocol
 from council.text_cleanup import single_line
-from council.types import Json
 from council.wording import Wording
 
 MAX_TOPIC_CHARS = 160
@@ -23,18 +32,51 @@ RULINGS = {True: "landed", False: "dismissed", None: "open"}
 POSITIONS = ("opposes", "qualifies", "agrees")  # by precedence, if a seat has several on one topic
 
 
+Seated = TypeVar("Seated", bound=Mapping[str, object])
+
+
+class RowExtras(TypedDict, total=False):
+    """What only the row of a finding or of a point of an attack has."""
+
+    location: str
+    fix: str
+    why: str
+    ref: str
+    location_note: str
+    landed: bool
+    ruling: str
+    correction: str
+
+
+class PositionSnapshot(TypedDict):
+    """The rows after an event, which has the number `seq`."""
+
+    seq: int
+    rows: list[PositionRow]
+
+
+class StatedClaim(TypedDict, total=False):
+    """A claim in the reply of a seat."""
+
+    question: str
+    text: str
+    answer: str
+
+
 @dataclass(slots=True)
 class Row:
     """One row. `cells` maps seats to a position and its reason; other seats are silent or absent."""
 
-    kind: str  # finding | point | dispute | claim | note
+    kind: Literal["finding", "point", "dispute", "claim", "note"]
     topic: str
     text: str = ""
     status: str = ""
     severity: str = ""
     cells: dict[str, tuple[str, str]] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
-    more: Json = field(default_factory=dict)
+    disputed_by: list[str] = field(default_factory=list)
+    answer: str | None = None  # of the first claim, before the rules have run
+    extras: RowExtras = field(default_factory=RowExtras)
 
     def put(self, seat: str, position: str, why: Any = "") -> None:
         """Set the position of a seat, unless it has a stronger one."""
@@ -46,12 +88,12 @@ class Row:
         return [seat for seat, (held, _) in self.cells.items() if held == position]
 
 
-def build_positions(minutes: Minutes) -> list[Json]:
+def build_positions(minutes: Minutes) -> list[PositionRow]:
     """Return the rows of a run, also of one that has not ended."""
     verdict = minutes.verdict
     points = find_protocol(minutes.plan.get("protocol") or "").load_report_view().points(minutes)
     rows = [
-        *map(_finding_row, _dicts(verdict.get("findings"))),
+        *map(_finding_row, _select_rows(verdict.get("findings"))),
         *_merge_topics([*_list_disputes(verdict), *_list_claims(verdict), *_list_notes(verdict)]),
         *map(_point_row, points),
     ]
@@ -60,9 +102,9 @@ def build_positions(minutes: Minutes) -> list[Json]:
     return [_row_json(minutes, row) for row in rows]
 
 
-def build_position_history(entries: Iterable[Entry]) -> list[Json]:
+def build_position_history(entries: Iterable[Entry]) -> list[PositionSnapshot]:
     """Return the rows after each phase and now, each with the last event that they cover, for a replay."""
-    minutes, found = Minutes(), list[Json]()
+    minutes, found = Minutes(), list[PositionSnapshot]()
     for entry in entries:
         minutes.on_event(entry)
         if isinstance(entry.event, PhaseEnded | Closed):
@@ -72,7 +114,7 @@ def build_position_history(entries: Iterable[Entry]) -> list[Json]:
     return found
 
 
-def _row_json(minutes: Minutes, row: Row) -> Json:
+def _row_json(minutes: Minutes, row: Row) -> PositionRow:
     seats = minutes.planned_seats
     cells = {seat.name: row.cells.get(seat.name, ("silent" if seat.statements else "absent", "")) for seat in seats}
     opponents = [name for name, (position, _) in cells.items() if position == "opposes"]
@@ -82,10 +124,10 @@ def _row_json(minutes: Minutes, row: Row) -> Json:
         "text": row.text,
         "status": row.status or _count_status(row, len([seat for seat in seats if seat.statements])),
         "severity": row.severity,
-        "disputed_by": opponents or list(row.more.get("disputed_by", ())),
+        "disputed_by": opponents or row.disputed_by,
         "seats": [{"seat": name, "position": position, "why": why} for name, (position, why) in cells.items()],
         "ids": row.ids,
-        **{key: value for key, value in row.more.items() if key != "disputed_by" and value not in ("", None)},
+        **row.extras,
     }
 
 
@@ -99,10 +141,16 @@ def _count_status(row: Row, answered: int) -> str:
     return "agreed" if held == answered > 1 else f"{held} of {answered}"
 
 
-def _dicts(value: Any, *required: str) -> list[Json]:
-    """Return the objects of a list that have these texts or lists; a protocol of another package may use other shapes."""
-    rows = value if isinstance(value, list | tuple) else ()
-    return [one for one in rows if isinstance(one, dict) and all(_is_filled(one.get(name)) for name in required)]
+def _select_rows(rows: Sequence[Seated] | None, *required: str) -> list[Seated]:
+    """Return the objects of a list that have these texts or lists; a protocol of another package may use other
+    shapes.
+    """
+    listed = rows if isinstance(rows, list | tuple) else ()
+    return [row for row in listed if _has_fields(row, required)]
+
+
+def _has_fields(row: object, required: Iterable[str]) -> bool:
+    return isinstance(row, dict) and all(_is_filled(row.get(name)) for name in required)
 
 
 def _is_filled(value: Any) -> bool:
@@ -130,30 +178,44 @@ def _merge_topics(rows: Iterable[Row]) -> list[Row]:
 # Findings of judges
 
 
-def _finding_row(one: Json) -> Row:
+def _finding_row(one: FindingRow) -> Row:
     found_by, of = list(one.get("held_by") or one.get("found_by") or ()), one.get("of") or 0
-    disputes = _dicts(one.get("disputes"), "seat")
-    more = {key: one.get(key) or "" for key in ("location", "fix", "why", "ref", "location_note")}
+    disputes = _select_rows(one.get("disputes"), "seat")
     row = Row(
         "finding",
         _format_place(one),
         str(one.get("description") or ""),
         severity=str(one.get("severity") or ""),
         ids=[one["id"]] if one.get("id") else [],
-        more=more,
+        disputed_by=[side["seat"] for side in disputes],
+        extras=_collect_extras(one),
     )
-    for said in _dicts(one.get("by_judge"), "seat"):
+    for said in _select_rows(one.get("by_judge"), "seat"):
         row.put(said["seat"], "agrees", "supports it" if said.get("supports") else said.get("description"))
     for seat in found_by:
         row.put(seat, "agrees", "found it")
     for side in disputes:  # a judge that holds the finding may still dispute the words of another
         row.put(side["seat"], "qualifies" if side["seat"] in found_by else "opposes", side.get("why"))
-    row.more["disputed_by"] = [side["seat"] for side in disputes]
     row.status = "disputed" if disputes else "agreed" if len(found_by) == of > 1 else f"{len(found_by)} of {of}"
     return row
 
 
-def _format_place(one: Json) -> str:
+def _collect_extras(finding: FindingRow) -> RowExtras:
+    extras: RowExtras = {}
+    if location := finding.get("location"):
+        extras["location"] = location
+    if fix := finding.get("fix"):
+        extras["fix"] = fix
+    if why := finding.get("why"):
+        extras["why"] = why
+    if ref := finding.get("ref"):
+        extras["ref"] = ref
+    if note := finding.get("location_note"):
+        extras["location_note"] = note
+    return extras
+
+
+def _format_place(one: FindingRow) -> str:
     place = str(one.get("location") or "").rpartition("/")[2]
     return place or single_line(str(one.get("description") or ""), 60)
 
@@ -161,15 +223,17 @@ def _format_place(one: Json) -> str:
 # Disputes, claims and notes
 
 
-def _list_disputes(verdict: Json) -> Iterator[Row]:
-    claims = [claim for claim in _dicts(verdict.get("claims"), "by") if isinstance(claim["by"], list)]
-    for one in _dicts(verdict.get("disagreements"), "positions"):
-        sides = _dicts(one["positions"], "seat")
+def _list_disputes(verdict: VerdictObject) -> Iterator[Row]:
+    claims = [claim for claim in _select_rows(verdict.get("claims"), "by") if isinstance(claim["by"], list)]
+    for one in _select_rows(verdict.get("disagreements"), "positions"):
+        sides = _select_rows(one["positions"], "seat")
         if len({side["seat"] for side in sides}) > 1:
             yield _dispute_row(one, sides, verdict.get("verdict"), claims)
 
 
-def _dispute_row(one: Json, sides: Sequence[Json], ruled: str | None, claims: Sequence[Json]) -> Row:
+def _dispute_row(
+    one: Disagreement, sides: Sequence[SeatPosition], ruled: str | None, claims: Sequence[ClaimRow]
+) -> Row:
     topic = str(one.get("topic") or one.get("issue") or "")
     row = Row("dispute", topic, str(one.get("issue") or topic))
     holding = [side for side in sides if side.get("round2") != "CONCEDE"] or list(sides)
@@ -184,7 +248,7 @@ def _dispute_row(one: Json, sides: Sequence[Json], ruled: str | None, claims: Se
     return row
 
 
-def _position_to(side: Json, first: Json, how: str | None) -> str:
+def _position_to(side: SeatPosition, first: SeatPosition, how: str | None) -> str:
     """Return the position of a side to the first side of its dispute."""
     if side.get("round2") == "CONCEDE":
         return "qualifies"
@@ -196,19 +260,19 @@ def _position_to(side: Json, first: Json, how: str | None) -> str:
     return "opposes" if known is None or first["seat"] in known else "qualifies"
 
 
-def _side_word(side: Json) -> str:
+def _side_word(side: SeatPosition) -> str:
     return _normalize(str(side.get("verdict") or side.get("position") or side.get("stance") or side.get("claim") or ""))
 
 
-def _describe_side(side: Json) -> str:
+def _describe_side(side: SeatPosition) -> str:
     word = side.get("verdict") or side.get("position") or side.get("stance") or ""
     said, later = side.get("claim") or side.get("why") or "", side.get("round2") or ""
     return ": ".join(filter(None, [f"{word}, then {later}" if later and word else word or later, said]))
 
 
-def _list_claims(verdict: Json) -> Iterator[Row]:
-    topics: dict[str, list[Json]] = {}
-    for claim in _dicts(verdict.get("claims"), "by"):
+def _list_claims(verdict: VerdictObject) -> Iterator[Row]:
+    topics: dict[str, list[ClaimRow]] = {}
+    for claim in _select_rows(verdict.get("claims"), "by"):
         if isinstance(claim["by"], list):
             topics.setdefault(_normalize(str(claim.get("topic") or claim.get("claim") or "")), []).append(claim)
     for claims in topics.values():
@@ -223,7 +287,7 @@ def _list_claims(verdict: Json) -> Iterator[Row]:
         yield row
 
 
-def _claim_position(claim: Json, first: str) -> str:
+def _claim_position(claim: ClaimRow, first: str) -> str:
     if first in (claim.get("against") or ()) and not claim.get("conceded"):
         return "opposes"
     if claim.get("conceded") or claim.get("status") == "qualified":
@@ -231,29 +295,37 @@ def _claim_position(claim: Json, first: str) -> str:
     return "agrees" if claim["by"][0] == first or first in (claim.get("agrees") or ()) else "qualifies"
 
 
-def _list_notes(verdict: Json) -> Iterator[Row]:
+def _list_notes(verdict: VerdictObject) -> Iterator[Row]:
     """Return the contested points of the chair's notes, and those that only one seat made."""
-    notes = verdict.get("notes") or {}
-    for one in _dicts(notes.get("contested"), "point"):
+    notes = verdict.get("notes")
+    if not notes:
+        return
+    for one in _select_rows(notes.get("contested"), "point"):
         row = Row("note", one["point"], one["point"])
-        sides = _dicts(one.get("sides"), "seat", "position")
+        sides = _select_rows(one.get("sides"), "seat", "position")
         for side in sides:
             same = _normalize(side["position"]) == _normalize(sides[0]["position"])
             assumes = f" (assumes: {side['assumes']})" if side.get("assumes") else ""
             row.put(side["seat"], "agrees" if same else "opposes", f"{side['position']}{assumes}")
         row.status = "" if row.seats_with("opposes") else "contested"
         yield row
-    for one in _dicts(notes.get("unique"), "seat", "point"):
-        yield Row("note", one["point"], one["point"], f"only {one['seat']}", cells={one["seat"]: ("agrees", "")})
+    for noted in _select_rows(notes.get("unique"), "seat", "point"):
+        cells = {noted["seat"]: ("agrees", "")}
+        yield Row("note", noted["point"], noted["point"], f"only {noted['seat']}", cells=cells)
 
 
 # Points of an attack
 
 
-def _point_row(one: Json) -> Row:
+def _point_row(one: AttackPoint) -> Row:
     row = Row("point", one["hits"] or one["flaw"], one["flaw"], RULINGS[one["landed"]], one["severity"].lower())
     row.ids = list(one["ids"])
-    row.more = {"landed": one["landed"], "ruling": one["why"], "correction": one["correction"]}
+    if one["landed"] is not None:
+        row.extras["landed"] = one["landed"]
+    if one["why"]:
+        row.extras["ruling"] = one["why"]
+    if one["correction"]:
+        row.extras["correction"] = one["correction"]
     for seat in one["raised_by"]:
         row.put(seat, "opposes", one["flaw"])
     row.put(one["held_by"], "agrees", "its draft")
@@ -269,29 +341,30 @@ def _list_preliminary(minutes: Minutes) -> list[Row]:
     for said in minutes.statements:
         if said.seat not in planned or not isinstance(said.reply, dict):
             continue
-        for one in _dicts(said.reply.get("findings"), "description"):
+        findings: list[FindingRow] = _select_rows(said.reply.get("findings"), "description")
+        for one in findings:
             same = "finding", f"{one.get('location') or ''} {_normalize(one['description'])}"
-            rows.setdefault(same, _finding_row({**one, "found_by": [], "of": 0, "id": ""})).put(
-                said.seat, "agrees", "found it"
-            )
-        for one in _dicts(said.reply.get("claims"), "question"):
-            row = rows.setdefault(("claim", _normalize(one["question"])), Row("claim", one["question"], _text(one)))
-            row.put(
-                said.seat, "agrees" if row.text == _text(one) or _same_answer(row, one) else "qualifies", _text(one)
-            )
-            row.more.setdefault("answer", _normalize(str(one.get("answer") or "")))
+            row = rows.setdefault(same, _finding_row({**one, "found_by": [], "of": 0, "id": ""}))
+            row.put(said.seat, "agrees", "found it")
+        claims: list[StatedClaim] = _select_rows(said.reply.get("claims"), "question")
+        for claim in claims:
+            question, text = claim["question"], _text(claim)
+            row = rows.setdefault(("claim", _normalize(question)), Row("claim", question, text))
+            is_same = row.text == text or _same_answer(row, claim)
+            row.put(said.seat, "agrees" if is_same else "qualifies", text)
+            if row.answer is None:
+                row.answer = _normalize(str(claim.get("answer") or ""))
     for row in rows.values():
         row.status = ""
-        row.more.pop("answer", None)
     return list(rows.values())
 
 
-def _text(one: Json) -> str:
+def _text(one: StatedClaim) -> str:
     return str(one.get("text") or one.get("answer") or "")
 
 
-def _same_answer(row: Row, one: Json) -> bool:
-    return bool(one.get("answer")) and row.more.get("answer", "") == _normalize(str(one["answer"]))
+def _same_answer(row: Row, one: StatedClaim) -> bool:
+    return bool(one.get("answer")) and row.answer == _normalize(str(one["answer"]))
 
 
 # Texts
@@ -322,7 +395,7 @@ def _format_status(status: str, wording: Wording) -> str:
     return wording.format_status(status)
 
 
-def format_positions(row: Json) -> str:
+def format_positions(row: PositionRow) -> str:
     """Return the positions of a row in one line: `alpha, beta against gamma`."""
     held = {name: [one["seat"] for one in row["seats"] if one["position"] == name] for name in POSITIONS}
     against = f" against {', '.join(held['opposes'])}" if held["opposes"] else ""

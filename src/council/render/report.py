@@ -6,14 +6,27 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state, find_wording, format_lookup
 from council.engine.minutes import Minutes, SeatMinutes
+from council.engine.records import (
+    ChangedRow,
+    CostRow,
+    FindingRow,
+    FindingWords,
+    HedgeRow,
+    PositionRow,
+    ReportObject,
+    SeatLookupRow,
+    SectionRow,
+    StopRow,
+    TrustRow,
+)
 from council.engine.strongest import compare_strongest
 from council.engine.trust import Trust, compute_trust, limit_confidence
-from council.events import Entry, Faulted, dump_fields
+from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol
 from council.render.tail import build_tail
@@ -21,12 +34,26 @@ from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
 from council.types import Json
 from council.wording import load_wording
 
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.engine.plan_object import CostEstimate, PlanObject
+
 __all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
 
+VerdictList = Literal[
+    "consensus",
+    "disagreements",
+    "insights",
+    "blind_spots",
+    "findings",
+    "dissent",
+    "shifts",
+    "sources",
+    "claims",
+]
 ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repository
 FREE_VENDORS = ("local", "scripted", "human")
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
-VERDICT_LISTS = (
+VERDICT_LISTS: tuple[VerdictList, ...] = (
     "consensus",
     "disagreements",
     "insights",
@@ -39,9 +66,9 @@ VERDICT_LISTS = (
 )
 
 
-def build_report(minutes: Minutes) -> Json:
+def build_report(minutes: Minutes) -> ReportObject:
     """Build the report object that `--json` prints, for any status."""
-    report: Json = json.loads(encode_report(minutes))
+    report: ReportObject = json.loads(encode_report(minutes))
     return report
 
 
@@ -78,7 +105,8 @@ def _collect_fields(minutes: Minutes) -> Json:
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
-        **{key: place_in_repository(verdict.get(key) or [], plan) for key in ("findings", "consensus")},
+        "findings": place_in_repository(verdict.get("findings") or [], plan),
+        "consensus": place_in_repository(verdict.get("consensus") or [], plan),
         **({"check": verdict["check"]} if verdict.get("check") else {}),
         **view.report_fields(minutes),
         **({"strongest": strongest} if (strongest := compare_strongest(minutes)) else {}),
@@ -94,38 +122,60 @@ def _collect_fields(minutes: Minutes) -> Json:
     }
 
 
-def place_in_repository(rows: Sequence[Any], plan: Json) -> list[Any]:
-    """Return findings with paths relative to the top of the repository: a run in a subfolder has paths relative to it."""
+def place_in_repository(rows: Sequence[FindingRow], plan: PlanObject) -> list[Any]:
+    """Return findings with paths relative to the top of the repository: a run in a subfolder has paths relative to
+    it.
+    """
     prefix = (plan.get("packet") or {}).get("prefix") or ""
     return [_add_prefix(row, prefix) if isinstance(row, dict) and prefix else row for row in rows]
 
 
-def _add_prefix(row: Json, prefix: str) -> Json:
+def _add_prefix(row: FindingRow, prefix: str) -> FindingRow:
     path = str(row.get("path") or "")
     if not path or path.startswith(ATTACHED_FOLDER):
         return row
-    texts = {key: f"{prefix}{row[key]}" for key in ("location", "ref") if str(row.get(key) or "").startswith(path)}
-    said = [
-        {**one, "location": f"{prefix}{one['location']}"} if str(one.get("location") or "").startswith(path) else one
-        for one in row.get("by_judge") or []
-    ]
-    return row | texts | {"path": f"{prefix}{path}"} | ({"by_judge": said} if said else {})
+    placed = row.copy()
+    if str(row.get("location") or "").startswith(path):
+        placed["location"] = f"{prefix}{row['location']}"
+    if str(row.get("ref") or "").startswith(path):
+        placed["ref"] = f"{prefix}{row['ref']}"
+    placed["path"] = f"{prefix}{path}"
+    if words := row.get("by_judge"):
+        placed["by_judge"] = [_add_prefix_to_words(said, path, prefix) for said in words]
+    return placed
 
 
-def read_report(minutes: Minutes) -> Json:
-    """Return the report with what is computed only for readers: positions, sections, reasons for trust, and what the council changed."""
+def _add_prefix_to_words(said: FindingWords, path: str, prefix: str) -> FindingWords:
+    if not str(said.get("location") or "").startswith(path):
+        return said
+    return {**said, "location": f"{prefix}{said['location']}"}
+
+
+class ReaderFields(TypedDict):
+    """Fields of the report that are computed only for readers."""
+
+    positions: list[PositionRow]
+    sections: list[SectionRow]
+    changed: NotRequired[ChangedRow]
+
+
+def read_report(minutes: Minutes) -> ReportObject:
+    """Return the report with what is computed only for readers: positions, sections, reasons for trust, and what the
+    council changed.
+    """
     from council.render.changes import build_changes  # not loaded by a run
     from council.render.positions import build_positions
 
     report, positions = build_report(minutes), build_positions(minutes)
     sections = find_protocol(minutes.plan.get("protocol") or "").load_report_view().answer_sections(minutes)
-    added: Json = {
+    added: ReaderFields = {
         "positions": positions,
         "sections": [{"name": name, "title": title, "text": text} for name, title, text in sections],
     }
     if changed := build_changes(minutes, report, positions):
         added["changed"] = changed
-    return report | (clean_json(added) if may_be_unclean(_encode(added)) else added)
+    shown: ReaderFields = clean_json(added) if may_be_unclean(_encode(added)) else added
+    return {**report, **shown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +186,7 @@ class FinishedRun:
     entries: Sequence[Entry] = ()
 
     @property
-    def report(self) -> Json:
+    def report(self) -> ReportObject:
         return build_report(self.minutes)
 
 
@@ -144,18 +194,18 @@ def render_run(run: FinishedRun) -> str:
     return neutralize_commands(dump_report(read_report(run.minutes)).decode(), "json")
 
 
-def dump_report(value: Json) -> bytes:
+def dump_report(value: ReportObject) -> bytes:
     """Return the bytes of a report: one indented JSON object and a newline."""
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _build_trust(trust: Trust) -> Json:
+def _build_trust(trust: Trust) -> TrustRow:
     english = load_wording("en")
     return {
         "level": trust.level,
         "because": english.list_reasons(trust.limits),
         "in_favour": english.list_supports(trust.level, trust.supports),
-        "facts": [dump_fields(fact) for fact in (*trust.limits, *trust.supports)],
+        "facts": [fact.as_row() for fact in (*trust.limits, *trust.supports)],
     }
 
 
@@ -206,16 +256,18 @@ def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
     }
 
 
-def _list_lookups(minutes: Minutes, seat: str) -> list[Json]:
+def _list_lookups(minutes: Minutes, seat: str) -> list[SeatLookupRow]:
     """Return what a seat has looked up in the project before its first answer, in order."""
-    return [
-        {"what": format_lookup(one.what), "found": one.found, **({"why": one.why} if one.why else {})}
-        for one in minutes.lookups
-        if one.seat == seat
-    ]
+    rows: list[SeatLookupRow] = []
+    for lookup in minutes.lookups:
+        if lookup.seat == seat:
+            rows.append({"what": format_lookup(lookup.what), "found": lookup.found})
+            if lookup.why:
+                rows[-1]["why"] = lookup.why
+    return rows
 
 
-def _list_hedges(minutes: Minutes, seat: str) -> list[Json]:
+def _list_hedges(minutes: Minutes, seat: str) -> list[HedgeRow]:
     return [
         {"phase": one.key.rpartition("/")[0], "member": one.member, "by": one.by, "after": one.after}
         for one in minutes.hedges
@@ -230,20 +282,26 @@ def _confidence_label(confidence: Any) -> Any:
     return "HIGH" if confidence >= 0.75 else "MEDIUM" if confidence >= 0.4 else "LOW"
 
 
-def _build_cost(minutes: Minutes) -> Json:
+def _build_cost(minutes: Minutes) -> CostRow:
     """Return the billed cost, with what requests without an answer may have cost apart; `estimated` if any part is."""
     seats = minutes.all_seats
     unpriced = _list_unpriced(minutes, seats)
     in_doubt = minutes.in_doubt_usd()
-    usd = None if unpriced else round(minutes.usd, 9)
-    estimated = any(seat.estimated for seat in seats)
-    cap = {} if minutes.cap is None else {"cap": minutes.cap}
-    doubtful = {"in_doubt": in_doubt} if in_doubt else {}
-    saving = {} if minutes.cached_saving is None else {"cached_saving": minutes.cached_saving}
-    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **doubtful, **cap, **saving}
+    cost: CostRow = {
+        "usd": None if unpriced else round(minutes.usd, 9),
+        "estimated": any(seat.estimated for seat in seats),
+        "unpriced": unpriced,
+    }
+    if in_doubt:
+        cost["in_doubt"] = in_doubt
+    if minutes.cap is not None:
+        cost["cap"] = minutes.cap
+    if minutes.cached_saving is not None:
+        cost["cached_saving"] = minutes.cached_saving
+    return cost
 
 
-def list_stops(minutes: Minutes) -> list[Json]:
+def list_stops(minutes: Minutes) -> list[StopRow]:
     """Return the phases of the plan that were not needed: why, and what they would have cost.
 
     Phases that could not be held because seats are absent are no stop, nor are phases that the plan does not have. The
@@ -253,7 +311,7 @@ def list_stops(minutes: Minutes) -> list[Json]:
     extra = [
         said for said in minutes.statements if said.phase.split("/")[0] not in {name.split("/")[0] for name in planned}
     ]
-    stops: list[Json] = []
+    stops: list[StopRow] = []
     for note in minutes.notes:
         names = [] if note.by_absence else [name for name in planned if _is_skipped(minutes, name, note.skipped)]
         if names:
@@ -270,13 +328,14 @@ def _estimate_saving(minutes: Minutes, skipped: Sequence[str], extra: Sequence[s
     The plan's estimate is reduced in the ratio in which the phases that were held cost less than it expected: short
     answers would have been followed by short ones.
     """
-    expected = _estimate_phases(minutes.plan.get("cost"), skipped)
-    if not expected:
+    cost = minutes.plan.get("cost")
+    expected = _estimate_phases(cost, skipped)
+    if not cost or not expected:
         return expected
     billed: defaultdict[str, float] = defaultdict(float)  # by top-level phase
     for key, usd in minutes.billed.items():
         billed[key.split("/")[0]] += usd
-    phases = minutes.plan["cost"]["phases"]
+    phases = cost["phases"]
     held = {name: usd for name, usd in phases.items() if name not in skipped and billed[name.split("/")[0]]}
     spent = sum(billed[name] for name in {name.split("/")[0] for name in held})
     ratio = min(1.0, spent / sum(held.values())) if held else 1.0
@@ -289,8 +348,10 @@ def _is_skipped(minutes: Minutes, phase: str, skipped: Sequence[str]) -> bool:
     return (phase in skipped or first in skipped) and phase not in minutes.phases and first not in minutes.phases
 
 
-def _estimate_phases(cost: Json | None, phases: Sequence[str]) -> float | None:
-    """Return the expected cost of phases; None if a price is unknown, and for runs of versions without this estimate."""
+def _estimate_phases(cost: CostEstimate | None, phases: Sequence[str]) -> float | None:
+    """Return the expected cost of phases; None if a price is unknown, and for runs of versions without this
+    estimate.
+    """
     if cost is None:
         return None
     if not cost.get("expected"):
@@ -313,8 +374,13 @@ def _list_billable_members(minutes: Minutes, seat: SeatMinutes) -> set[str]:
         if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in UNBILLED_FAULTS
     }
     in_flight = {sent.member for sent in minutes.open_attempts.values() if sent.seat == seat.name}
+    interrupted = {
+        attempt.event.member
+        for attempt in minutes.attempts
+        if attempt.is_interrupted and attempt.event.seat == seat.name
+    }
     in_doubt = {seat.model} if seat.state in IN_DOUBT_STATES and seat.model else set()
-    return served | faulted | in_flight | in_doubt
+    return served | faulted | in_flight | interrupted | in_doubt
 
 
 def _member_vendor(minutes: Minutes, member: str) -> str:

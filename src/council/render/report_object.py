@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from council import errors
 from council.engine.layout import format_cost
+from council.engine.records import ReportObject
 from council.money import format_usd
 from council.render.report_parts import (
     KEEP_OTHER_TYPES,
@@ -26,6 +27,7 @@ from council.render.report_parts import (
     Cost,
     Degraded,
     Fork,
+    Gate,
     Grouping,
     Name,
     Notes,
@@ -73,6 +75,7 @@ class Report(Part, BaseModel):
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
     trust: Trust = Field(default_factory=_unknown_trust)
     notes: Notes | None = None
+    gate: Annotated[Gate | None, Field(description="Only with `report --fail-on`.")] = None
     answer: Annotated[
         str,
         Field(
@@ -178,7 +181,7 @@ class Report(Part, BaseModel):
     ] = None
 
     @classmethod
-    def from_dict(cls, value: Json) -> Self:
+    def from_dict(cls, value: Json | ReportObject) -> Self:
         """Return the report of a `council.report/1` object, such as the output of `council report --json`."""
         try:
             return cls.model_validate(value, context=KEEP_OTHER_TYPES)
@@ -250,7 +253,7 @@ def _explain_budget(report: Report) -> str:
     """Say how to raise the cap in Python terms; the stored reason uses those of the command line."""
     cap = f" of {format_usd(report.cost.cap)}" if report.cost.cap is not None else " of the day"
     more = f'raise it with `client.resume("{report.run}", max_cost=…)`'
-    return f"run {report.run} is incomplete (the next request could exceed the budget{cap}; {format_cost(report.cost.to_dict())}): {more}"
+    return f"run {report.run} is incomplete (the next request could exceed the budget{cap}; {format_cost(report['cost'])}): {more}"
 
 
 def _explain_failure(report: Report) -> errors.CouncilError:
@@ -279,7 +282,7 @@ def render_markdown(report: Report) -> str:
     lines += ["\n".join(f"- {_format_finding(finding)}" for finding in report.findings)] if report.findings else []
     facts = [
         f"{report.quorum.ok} of {report.quorum.asked} seats",
-        format_cost(report.cost.to_dict()),
+        format_cost(report["cost"]),
         f"run {report.run}",
     ]
     lines.append(format_tail(report.tail))

@@ -259,6 +259,18 @@ class ContestedPoint(Part):
     sides: list[ContestedSide]
 
 
+class Gate(Part):
+    """What `council report --fail-on fail` decides about a finished run."""
+
+    verdict: Annotated[
+        Literal["PASS", "WARN", "FAIL", "DISAGREE"] | None, Field(description="By the rule of the gate.")
+    ]
+    exit: Annotated[int, Field(description="0 passed, 10 failed, 3 inconclusive; else that of the run.")]
+    why: str
+    rule: Literal["corroborated", "consensus"]
+    fail_on: Literal["fail", "warn", "critical", "significant", "never"]
+
+
 class Notes(Part):
     """The chair's notes on a free-text answer. Texts are the chair's; seats that it could not name are left out."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from typing import Literal, NotRequired, TypedDict
 from urllib.parse import quote
 
 from council.engine.layout import (
@@ -16,9 +17,9 @@ from council.engine.layout import (
     list_holders,
     parse_location,
 )
+from council.engine.records import FindingRow, ReportObject
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands
-from council.types import Json
 from council.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -45,7 +46,100 @@ LOWER_SEVERITIES = ("significant", "minor")
 REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 
-def render(report: Json) -> str:
+class Text(TypedDict):
+    """A text in a log."""
+
+    text: str
+
+
+SecurityProperties = TypedDict("SecurityProperties", {"tags": list[str], "security-severity": str})
+
+
+class Rule(TypedDict):
+    """A category of findings."""
+
+    id: str
+    shortDescription: Text
+    properties: NotRequired[SecurityProperties]
+
+
+class Driver(TypedDict):
+    """The program and its rules."""
+
+    name: str
+    version: str
+    semanticVersion: str
+    informationUri: NotRequired[str]
+    rules: NotRequired[list[Rule]]
+
+
+class Notification(TypedDict):
+    """A seat that gave no verdict."""
+
+    level: Literal["warning"]
+    message: Text
+
+
+class Invocation(TypedDict):
+    """The run."""
+
+    executionSuccessful: bool
+    toolExecutionNotifications: list[Notification]
+
+
+class Artifact(TypedDict):
+    """A file, relative to the root of the repository."""
+
+    uri: str
+    uriBaseId: NotRequired[str]
+
+
+class Region(TypedDict):
+    """A line of a file."""
+
+    startLine: int
+
+
+class PhysicalLocation(TypedDict):
+    """A place in a file."""
+
+    artifactLocation: Artifact
+    region: Region
+
+
+class Location(TypedDict):
+    """The place of a result."""
+
+    physicalLocation: PhysicalLocation
+
+
+class ResultProperties(TypedDict):
+    """What SARIF has no fields for."""
+
+    severity: str
+    foundBy: list[str]
+    heldBy: list[str]
+    fix: str
+    of: int
+    verified: bool
+    disputed: bool
+    id: NotRequired[str]
+    location_state: NotRequired[str]
+
+
+class Result(TypedDict):
+    """A finding."""
+
+    ruleId: str
+    ruleIndex: int
+    level: Literal["error", "warning", "note"]
+    message: Text
+    locations: list[Location]
+    partialFingerprints: dict[str, str]
+    properties: ResultProperties
+
+
+def render(report: ReportObject) -> str:
     """Render one run with a rule per category."""
     rules = sorted({_rule_id(finding) for finding in report["findings"]})
     run = {
@@ -59,11 +153,12 @@ def render(report: Json) -> str:
     return neutralize_commands(dumped, "json") + "\n"
 
 
-def _describe_driver(rules: list[str]) -> Json:
-    about: Json = {"name": "Council", "version": __version__, "semanticVersion": __version__}
+def _describe_driver(rules: list[str]) -> Driver:
+    driver: Driver = {"name": "Council", "version": __version__, "semanticVersion": __version__}
     if address := find_homepage():
-        about["informationUri"] = address
-    return about | {"rules": [_describe_rule(rule) for rule in rules]}
+        driver["informationUri"] = address
+    driver["rules"] = [_describe_rule(rule) for rule in rules]
+    return driver
 
 
 @cache
@@ -84,8 +179,10 @@ def render_run(run: FinishedRun) -> str:
     return render(run.report)
 
 
-def _rule_id(finding: Json) -> str:
-    """Return the rule of a finding: its category and, for security, its severity, because that is a property of a rule."""
+def _rule_id(finding: FindingRow) -> str:
+    """Return the rule of a finding: its category and, for security, its severity, because that is a property of a
+    rule.
+    """
     words = re.sub(r"\W+", "-", clean(finding["category"]).lower()).strip("-")
     grade = finding["severity"] if _is_security(words) and finding["severity"] in LOWER_SEVERITIES else ""
     return f"council/{'-'.join(filter(None, [words or 'other', grade]))}"
@@ -95,17 +192,18 @@ def _is_security(words: str) -> bool:
     return not SECURITY_WORDS.isdisjoint(words.split("-"))
 
 
-def _describe_rule(rule: str) -> Json:
+def _describe_rule(rule: str) -> Rule:
     name = rule.removeprefix("council/")
-    described: Json = {"id": rule, "shortDescription": {"text": f"{name}, found by a council of models"}}
+    described: Rule = {"id": rule, "shortDescription": {"text": f"{name}, found by a council of models"}}
     if not _is_security(name):
         return described
     grade = next((one for one in LOWER_SEVERITIES if name.endswith(f"-{one}")), "critical")
-    return described | {"properties": {"tags": ["security"], "security-severity": SECURITY_SEVERITIES[grade]}}
+    described["properties"] = {"tags": ["security"], "security-severity": SECURITY_SEVERITIES[grade]}
+    return described
 
 
-def _build_invocation(report: Json) -> Json:
-    notifications = [
+def _build_invocation(report: ReportObject) -> Invocation:
+    notifications: list[Notification] = [
         {
             "level": "warning",
             "message": {"text": _escape_text(f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}")},
@@ -115,8 +213,21 @@ def _build_invocation(report: Json) -> Json:
     return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": notifications}
 
 
-def _build_result(finding: Json, rules: list[str]) -> Json:
+def _build_result(finding: FindingRow, rules: list[str]) -> Result:
     rule = _rule_id(finding)
+    properties: ResultProperties = {
+        "severity": finding["severity"],
+        "foundBy": [clean(seat) for seat in finding["found_by"]],
+        "heldBy": [clean(seat) for seat in list_holders(finding)],
+        "fix": clean(str(finding["fix"])),
+        "of": finding["of"],
+        "verified": finding["verified"],
+        "disputed": finding["disputed"],
+    }
+    if finding.get("id"):
+        properties["id"] = finding["id"]
+    if finding.get("location_state"):
+        properties["location_state"] = finding["location_state"]
     return {
         "ruleId": rule,
         "ruleIndex": rules.index(rule),
@@ -124,20 +235,11 @@ def _build_result(finding: Json, rules: list[str]) -> Json:
         "message": {"text": _format_message(finding)},
         "locations": [{"physicalLocation": _build_location(finding)}],
         "partialFingerprints": {FINGERPRINT_KEY: finding["fingerprint"]},
-        "properties": {
-            "severity": finding["severity"],
-            "foundBy": [clean(seat) for seat in finding["found_by"]],
-            "heldBy": [clean(seat) for seat in list_holders(finding)],
-            "fix": clean(str(finding["fix"])),
-            "of": finding["of"],
-            "verified": finding["verified"],
-            "disputed": finding["disputed"],
-            **{key: finding[key] for key in ("id", "location_state") if finding.get(key)},
-        },
+        "properties": properties,
     }
 
 
-def _format_message(finding: Json) -> str:
+def _format_message(finding: FindingRow) -> str:
     disputed = f", {format_disputed(finding)}" if finding["disputed"] else ""
     lines = [finding["description"], format_fix(finding), f"Why: {finding['why']}"]
     found = parse_location(finding)
@@ -154,11 +256,11 @@ def _escape_text(text: str) -> str:
     return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked).strip() or "no text"
 
 
-def _build_location(finding: Json) -> Json:
+def _build_location(finding: FindingRow) -> PhysicalLocation:
     """Return the file and a region. Tools need one; without a known line it is the first, and the message says so."""
     found = parse_location(finding)
     if not found:
         return {"artifactLocation": {"uri": REPOSITORY_URI}, "region": {"startLine": 1}}
     path, line = found
-    location = {"uri": quote(clean(path), safe="/"), "uriBaseId": "%SRCROOT%"}
+    location: Artifact = {"uri": quote(clean(path), safe="/"), "uriBaseId": "%SRCROOT%"}
     return {"artifactLocation": location, "region": {"startLine": line or 1}}

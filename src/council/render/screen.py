@@ -1,4 +1,6 @@
-"""Parts of the live view: symbols, the text of a seat, lines cut at their start, and a block of lines drawn again in place."""
+"""Parts of the live view: symbols, the text of a seat, lines cut at their start, and a block of lines drawn again in
+place.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,8 @@ class Symbols:
 class ScreenBlock:
     """The last lines on a terminal, drawn again in place. The cursor stays on the empty line below them.
 
-    After a resize, the lines are found again by the number of rows that they take at the new width. Lines that a smaller
-    terminal moves into its history return when it becomes larger, so they are removed then.
+    After a resize, the lines are found again by the number of rows that they take at the new width. Lines that a
+    smaller terminal moves into its history return when it becomes larger, so they are removed then.
     """
 
     def __init__(self, console: Console, stream: IO[str]) -> None:
@@ -74,7 +76,10 @@ class ScreenBlock:
     def draw(
         self, lines: Sequence[Line], size: tuple[int, int], read_size: Callable[[], tuple[int, int]] | None = None
     ) -> bool:
-        """Replace the lines on the screen. Return False, and draw nothing, if the terminal was resized in the meantime."""
+        """Replace the lines on the screen.
+
+        Return False, and draw nothing, if the terminal was resized in the meantime.
+        """
         lines = [strip_end(line) for line in lines]
         with self._console.capture() as captured:
             self._console.print(SegmentLines(lines, new_lines=True), end="")
@@ -97,7 +102,9 @@ class ScreenBlock:
         return True
 
     def erase(self, size: tuple[int, int]) -> None:
-        """Remove the lines from the screen, one by one, and show the cursor: some terminals keep a cleared screen in their history."""
+        """Remove the lines from the screen, one by one, and show the cursor: some terminals keep a cleared screen in
+        their history.
+        """
         if self._widths:
             rows = count_rows(self._widths, size[0], reflows=self._reflows)
             self._stream.write("\r" + "\x1b[1A\x1b[2K" * rows)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import cache
 
 from council.engine.minutes import Minutes
+from council.engine.records import CheckRow, DifferenceRow, OutcomeRow, SideRow, VerdictObject
 from council.engine.trust import Trust
 from council.language import LANGUAGES
 from council.text_cleanup import single_line
-from council.types import CONCLUSIONS, Json
+from council.types import CONCLUSIONS
 from council.wording import Wording, load_wording
 
 MAX_REASONS = 3
@@ -79,13 +80,13 @@ def _format_line(label: str, text: str, wording: Wording) -> str:
 # Outcome
 
 
-def _format_outcome(verdict: Json, wording: Wording) -> str:
+def _format_outcome(verdict: VerdictObject, wording: Wording) -> str:
     parts = [_describe_result(verdict.get("result"), wording), _describe_check(verdict.get("check"), wording)]
     text = wording.semicolon.join(filter(None, parts))
     return _format_line("outcome", text, wording) if text else ""
 
 
-def _describe_result(result: Json | None, wording: Wording) -> str:
+def _describe_result(result: OutcomeRow | None, wording: Wording) -> str:
     if not result:
         return ""
     key, number = _choose_outcome(result)
@@ -102,7 +103,7 @@ def _describe_result(result: Json | None, wording: Wording) -> str:
     )
 
 
-def _describe_check(check: Json | None, wording: Wording) -> str:
+def _describe_check(check: CheckRow | None, wording: Wording) -> str:
     """Return who checked the text, how many errors they found, and what became of them."""
     if not check or not check["readers"]:
         return ""
@@ -116,7 +117,7 @@ def _describe_check(check: Json | None, wording: Wording) -> str:
     return wording.comma.join([text, *still_open])
 
 
-def _choose_outcome(result: Json) -> tuple[str, int]:
+def _choose_outcome(result: OutcomeRow) -> tuple[str, int]:
     """Return the row of the sentence, and the number that chooses between one and many."""
     kind, count, total = str(result["kind"]), result["count"], result["total"]
     if kind == "overturned" and not result["replaced_by"]:
@@ -170,17 +171,19 @@ def _format_all_hold(count: int, wording: Wording, row: str) -> str:
     return wording.say("tail", f"{row}_both" if count == 2 else row, count=count)
 
 
-def _is_unanimous(verdict: Json, answered: int) -> bool:
+def _is_unanimous(verdict: VerdictObject, answered: int) -> bool:
     holders = verdict.get("shared_by")
     return verdict.get("agreement") == "full" and (holders is None or len(holders) == answered)
 
 
-def _tells_agreement(result: Json | None) -> bool:
-    """Return whether the outcome line says already that all agree: by their votes, or as the reason for a phase that was skipped."""
+def _tells_agreement(result: OutcomeRow | None) -> bool:
+    """Return whether the outcome line says already that all agree: by their votes, or as the reason for a phase that
+    was skipped.
+    """
     return result is not None and result["kind"] in ("votes", "consensus", "settled", "stopped")
 
 
-def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
+def _format_difference(differences: Sequence[DifferenceRow], wording: Wording) -> str:
     first = differences[0]
     sides = [_format_side(side, wording) for side in first["sides"] if side["position"]]
     held = wording.join_alternatives(sides[:MAX_SIDES]) if len(sides) > 1 else ""
@@ -193,7 +196,10 @@ def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
 
 
 def _shorten_topic(point: str) -> str:
-    """Return a point without the positions that follow its topic: they are told with their seats. Empty if it is long."""
+    """Return a point without the positions that follow its topic: they are told with their seats.
+
+    Empty if it is long.
+    """
     line = single_line(point, 4 * MAX_POINT_CHARS).rstrip(" .。")
     if len(line) <= MAX_TOPIC_CHARS:
         return line
@@ -201,7 +207,7 @@ def _shorten_topic(point: str) -> str:
     return topic if len(topic) <= MAX_TOPIC_CHARS else ""
 
 
-def _format_side(side: Json, wording: Wording) -> str:
+def _format_side(side: SideRow, wording: Wording) -> str:
     position = single_line(side["position"], MAX_SIDE_CHARS).rstrip(" .。")
     assumes = single_line(side["assumes"], MAX_SIDE_CHARS).rstrip(" .。")
     who = wording.join(side["seats"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from council.engine.layout import (
     format_cost,
@@ -15,15 +15,18 @@ from council.engine.layout import (
     format_size,
 )
 from council.engine.minutes import SeatMinutes
+from council.engine.records import CostRow, ReportObject
 from council.engine.strongest import format_strongest
 from council.money import format_saving, format_usd
 from council.text_cleanup import clean_json, single_line
-from council.types import Json
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.engine.plan_object import AttachmentReceipt, PacketReceipt, PlanAdvice, PlanCalls, PlanObject, PlanSeat
 
 COMPACT_MIN_SEATS = 5  # from this many seats on, seats with the same member share a line
 
 
-def format_plan(plan: Json) -> list[str]:
+def format_plan(plan: PlanObject) -> list[str]:
     """Return the lines printed before anything is spent."""
     plan = clean_json(plan)
     return [
@@ -39,11 +42,27 @@ def format_plan(plan: Json) -> list[str]:
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
         *_format_skippable(plan),
+        *_format_advice(plan.get("advice")),
         *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
 
 
-def format_plan_facts(plan: Json) -> list[str]:
+def _format_advice(advice: PlanAdvice | None) -> list[str]:
+    """Return the protocol that is worth its price, with its reason; nothing if the plan has it."""
+    if not advice:
+        return []
+    return [
+        f"advice: protocol {advice['protocol']}: {advice['why']}",
+        f"        {format_advised_price(advice['calls'], advice['cost'])}; choose it with --protocol auto",
+    ]
+
+
+def format_advised_price(calls: int, cost: float | None) -> str:
+    most = f"at most {format_count(calls, 'call')}"
+    return most if cost is None else f"{most}, {format_usd(cost)} expected"
+
+
+def format_plan_facts(plan: PlanObject) -> list[str]:
     """Return the lines printed before a live view, which shows the protocol, its reason and the seats itself."""
     plan = clean_json(plan)
     facts = [
@@ -62,19 +81,19 @@ def format_plan_facts(plan: Json) -> list[str]:
     ]
 
 
-def format_plan_notes(plan: Json) -> list[str]:
+def format_plan_notes(plan: PlanObject) -> list[str]:
     """Return all that a plan says about models and vendors."""
     plan = clean_json(plan)
     return [*_format_lines(plan), *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])])]
 
 
-def list_warnings(plan: Json) -> list[str]:
+def list_warnings(plan: PlanObject) -> list[str]:
     """Return the warnings that are printed before every run: what the user can act on, or has to know."""
     later = {*plan.get("hints", []), *plan.get("remarks", [])}
     return [line for line in plan.get("warnings", []) if line not in later]
 
 
-def list_hints(plan: Json) -> list[str]:
+def list_hints(plan: PlanObject) -> list[str]:
     """Return the notices that are printed once a day."""
     return list(plan.get("hints", []))
 
@@ -83,7 +102,7 @@ def format_warnings(lines: Iterable[str]) -> list[str]:
     return [f"! {single_line(line, 600)}" for line in dict.fromkeys(lines)]
 
 
-def format_footer(report: Json, *, hints: bool = True, report_path: str = "") -> str:
+def format_footer(report: ReportObject, *, hints: bool = True, report_path: str = "") -> str:
     """Return the last line: `$0.13 · 34 s · rk3v7q · council open · council -c "…"`.
 
     `hints` are commands for the next step. The path of a report in the project is shown in their place.
@@ -95,7 +114,7 @@ def format_footer(report: Json, *, hints: bool = True, report_path: str = "") ->
     return " · ".join([*facts, *(_list_next_steps(report, report_path) if hints else [])])
 
 
-def _format_amount(cost: Json) -> str:
+def _format_amount(cost: CostRow) -> str:
     if cost["usd"] is None:
         return "cost unknown"
     if not cost["usd"]:
@@ -103,7 +122,7 @@ def _format_amount(cost: Json) -> str:
     return f"{'about ' if cost['estimated'] else ''}{format_usd(cost['usd'])}"
 
 
-def _list_next_steps(report: Json, report_path: str) -> list[str]:
+def _list_next_steps(report: ReportObject, report_path: str) -> list[str]:
     if report["status"] != "complete":
         return [f"resume: council resume {report['run']}"]
     return [f"report {single_line(report_path, 400)}"] if report_path else ["council open", 'council -c "…"']
@@ -117,8 +136,10 @@ def format_seconds(seconds: float) -> str:
     return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
 
 
-def format_summary(report: Json, verb: str = "") -> list[str]:
-    """Return the lines printed after a run: report path, calls and cost, next command (`verb`, or what fits the status)."""
+def format_summary(report: ReportObject, verb: str = "") -> list[str]:
+    """Return the lines printed after a run: report path, calls and cost, next command (`verb`, or what fits the
+    status).
+    """
     tokens, calls = report["tokens"], report["calls"]
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
@@ -126,11 +147,12 @@ def format_summary(report: Json, verb: str = "") -> list[str]:
     savings = format_savings(report.get("stops") or [])
     saved = f" · saved by stops: {savings}" if savings else ""
     verb = verb or ("replay" if report["status"] == "complete" else "resume")
+    command = "runs replay" if verb == "replay" else verb
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
         f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{format_saving(report['cost'].get('cached_saving'))}{saved} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
-        f"{verb}: council {verb} {report['run']}",
+        f"{verb}: council {command} {report['run']}",
     ]
 
 
@@ -187,7 +209,7 @@ def _format_trouble(trouble: Trouble, wait: float) -> str:
 # Parts of the plan
 
 
-def _format_lines(plan: Json) -> list[str]:
+def _format_lines(plan: PlanObject) -> list[str]:
     """Return what the lines of the documented line-up mean today."""
     rows = [row for row in plan.get("lines", []) if row["documented"]]
     names = [f"{row['line']} (documented as {row['documented']}) is {row['model']}" for row in rows]
@@ -196,12 +218,12 @@ def _format_lines(plan: Json) -> list[str]:
     return [f"models {known}: {', '.join(names)}"] if names else []
 
 
-def _format_trusted(plan: Json) -> list[str]:
+def _format_trusted(plan: PlanObject) -> list[str]:
     """Return what the settings of the project that needed trust send, read and write where."""
     return [f"trusted: {' '.join(line.split())}" for line in plan.get("trusted", [])]
 
 
-def _format_look(plan: Json) -> list[str]:
+def _format_look(plan: PlanObject) -> list[str]:
     """Return who may read the project before the first answers, and how often."""
     if not (look := plan.get("look")):
         return []
@@ -212,7 +234,7 @@ def _format_look(plan: Json) -> list[str]:
     return [f"look: {', '.join(seats)} may read files of this folder before answering, {limit}"]
 
 
-def _format_timing(plan: Json) -> list[str]:
+def _format_timing(plan: PlanObject) -> list[str]:
     """Return how the requests of a phase are timed, if not all at once and one for each seat."""
     hedge = (
         ["hedge: if a member is slower than usual, the fallback of its seat is asked too"] if plan.get("hedge") else []
@@ -224,20 +246,23 @@ def _format_timing(plan: Json) -> list[str]:
     ]
 
 
-def _format_seats(plan: Json) -> list[str]:
+def _format_seats(plan: PlanObject) -> list[str]:
     seats = plan["seats"]
-    others = [*([plan["chair"]] if plan.get("chair") else []), *plan.get("helpers", [])]
+    chair = plan.get("chair")
+    others = [*([chair] if chair else []), *plan.get("helpers", [])]
     if len(seats) >= COMPACT_MIN_SEATS:
         return [*_group_seats(seats), *(f"  {seat['name']}: {_format_members(seat)}" for seat in others)]
     width = max((len(seat["name"]) for seat in [*seats, *others]), default=0)
     return [_format_seat(seat, width) for seat in [*seats, *others]]
 
 
-def _format_continued(plan: Json) -> list[str]:
+def _format_continued(plan: PlanObject) -> list[str]:
     """Format which run is continued, and how many earlier turns of a longer conversation are sent in which form."""
     if not plan.get("continues"):
         return []
-    turns = {form: len((plan.get("conversation") or {}).get(form, ())) for form in ("full", "short", "left_out")}
+    conversation = plan.get("conversation")
+    forms: tuple[Literal["full", "short", "left_out"], ...] = ("full", "short", "left_out")
+    turns = {form: len(conversation.get(form, ())) if conversation else 0 for form in forms}
     if sum(turns.values()) < 2:
         return [f"continues {plan['continues']}: its question and answer are in the packet"]
     short = f" and {turns['short']} shortened" if turns["short"] else ""
@@ -247,7 +272,7 @@ def _format_continued(plan: Json) -> list[str]:
     ]
 
 
-def _format_timeouts(plan: Json) -> list[str]:
+def _format_timeouts(plan: PlanObject) -> list[str]:
     """Format `timeout 120 s per member and phase, beta 300 s, r2 90 s; at most 360 s per seat with its fallbacks`."""
     seats = [seat for seat in [*plan["seats"], plan.get("chair")] if seat and seat.get("timeout")]
     if not seats:
@@ -260,56 +285,59 @@ def _format_timeouts(plan: Json) -> list[str]:
     return [f"timeout {', '.join([f'{usual:g} s per member and phase', *others, *phases])}{most}"]
 
 
-def _format_seat(seat: Json, width: int) -> str:
+def _format_seat(seat: PlanSeat, width: int) -> str:
     role = f"  ({seat['role']})" if seat.get("role") else ""
     return f"  {seat['name']:<{width}}  {_format_members(seat)}{role}"
 
 
-def _group_seats(seats: list[Json]) -> list[str]:
+def _group_seats(seats: list[PlanSeat]) -> list[str]:
     members: dict[str, list[str]] = {}
     for seat in seats:
         members.setdefault(_format_members(seat), []).append(seat["name"])
     return [f"  {', '.join(names)}: {member}" for member, names in members.items()]
 
 
-def _format_members(seat: Json) -> str:
+def _format_members(seat: PlanSeat) -> str:
     return ", then ".join([seat["model"], *(seat.get("fallbacks") or [])])
 
 
-def _format_calls(calls: Json) -> str:
+def _format_calls(calls: PlanCalls) -> str:
     low, high = calls.get("min", 0), calls.get("max", 0)
     return format_count(high, "call") if low == high else f"{low} to {high} calls"
 
 
-def _format_skippable(plan: Json) -> list[str]:
+def _format_skippable(plan: PlanObject) -> list[str]:
     """Format `improve may not be needed: then 4 calls, low $0.20`; no line if every phase is held."""
     names = [phase["name"] for phase in plan["phases"] if phase.get("skippable")]
     if not names:
         return []
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    low = (plan.get("cost") or {}).get("low")
+    cost = plan.get("cost")
+    low = cost.get("low") if cost else None
     price = f", low {format_usd(low)}" if low else ""
     return [f"{listed} may not be needed: then {format_count(plan['calls']['min'], 'call')}{price}"]
 
 
-def _packet_lines(packet: Json) -> list[str]:
+def _packet_lines(packet: PacketReceipt) -> list[str]:
     line = format_packet_line(packet)
     attached = [_format_attachment(one) for one in packet.get("attachments") or []]
     return [*([f"packet {line}"] if line else []), *([f"attached {', '.join(attached)}"] if attached else [])]
 
 
-def _format_attachment(one: Json) -> str:
+def _format_attachment(one: AttachmentReceipt) -> str:
     """Format `chart.png (image/png, 300 × 200, 12 KB)`."""
     pixels = f"{one['width']} × {one['height']}, " if one.get("width") else ""
     return f"{one['path'].removeprefix('attached/')} ({one['media_type']}, {pixels}{format_size(one['bytes'])})"
 
 
-def _format_price(plan: Json) -> list[str]:
+def _format_price(plan: PlanObject) -> list[str]:
     """Format `cost low $0.14 · expected $0.31 · worst $0.52 · cap $0.60`; no line if the run is free."""
-    cost, cap, unpriced = plan.get("cost") or {}, plan.get("cap"), plan.get("unpriced") or []
-    amounts = {name: cost[name] for name in ("low", "expected", "worst")} if cost.get("worst") else {}
-    known = [
-        f"{name} {format_usd(amount)}" for name, amount in (amounts | ({} if cap is None else {"cap": cap})).items()
-    ]
+    cost, cap, unpriced = plan.get("cost"), plan.get("cap"), plan.get("unpriced") or []
+    amounts: dict[str, float] = {}
+    if cost and cost.get("worst"):
+        amounts = {"low": cost["low"], "expected": cost["expected"], "worst": cost["worst"]}
+    if cap is not None:
+        amounts["cap"] = cap
+    known = [f"{name} {format_usd(amount)}" for name, amount in amounts.items()]
     unknown = [f"unknown ({', '.join(unpriced)} unpriced)"] if unpriced else []
     return [f"cost {' · '.join([*unknown, *known])}"] if unknown or known else []

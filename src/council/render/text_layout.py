@@ -1,4 +1,6 @@
-"""Layout of text on a terminal: width, cutting, wrapping at words, table columns, rows of a view, and ASCII replacements."""
+"""Layout of text on a terminal: width, cutting, wrapping at words, table columns, rows of a view, and ASCII
+replacements.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,10 @@ def cut_start(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Break one line at its spaces; a longer word is split, a path or a name after a / or -. Later lines start with `indent` spaces."""
+    """Break one line at its spaces; a longer word is split, a path or a name after a / or -.
+
+    Later lines start with `indent` spaces.
+    """
     width = max(1, width)
     start = " " * min(indent, width // 2)
     lines: list[str] = []
@@ -193,12 +198,17 @@ def share_rows(room: int, *wanted: int) -> list[int]:
 
 
 def count_rows(widths: Iterable[int], columns: int, *, reflows: bool) -> int:
-    """Return the rows that drawn lines take after a resize. Most terminals break lines that became too wide; others cut them."""
+    """Return the rows that drawn lines take after a resize.
+
+    Most terminals break lines that became too wide; others cut them.
+    """
     return sum(max(1, -(-width // max(1, columns))) if reflows else 1 for width in widths)
 
 
 def find_hidden(widths: Sequence[int], columns: int, visible: int, *, reflows: bool) -> list[int]:
-    """Return the widths of the lines above the last `visible` rows; of a line that is partly visible, its hidden part."""
+    """Return the widths of the lines above the last `visible` rows; of a line that is partly visible, its hidden
+    part.
+    """
     hidden = list(widths)
     while hidden and visible > 0:
         visible -= (rows := count_rows(hidden[-1:], columns, reflows=reflows))

@@ -18,6 +18,7 @@ from council.errors import UsageError
 from council.planning.facts import CALCULATION, has_checkable_answer
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import Plan, asks_short_fact
+from council.runs.eval_object import EvalArm, EvalObject, StoredEval
 from council.settings.config_files import data_folder, write_private
 from council.types import Json
 
@@ -63,7 +64,10 @@ class Advice:
 
 
 async def plan_by_advice(intent: Intent, make: Callable[[Intent], Awaitable[Plan]], env: Mapping[str, str]) -> Plan:
-    """Return the plan of the advised protocol. If it costs more than the default, return the default, which names the advice."""
+    """Return the plan of the advised protocol.
+
+    If it costs more than the default, return the default, which names the advice.
+    """
     default = await make(intent)
     advice = advise(intent, default, list_results(env))
     if advice.protocol == intent.protocol and not advice.options:
@@ -90,8 +94,11 @@ def costs_more(plan: Plan, default: Plan, factor: float = 1.0) -> bool:
     return factor == 1.0 and plan.calls[1] > default.calls[1]
 
 
-def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
-    """Return the advice for a request. `default` is the plan that the words alone choose, `results` are those of evaluations."""
+def advise(intent: Intent, default: Plan, results: Sequence[EvalObject]) -> Advice:
+    """Return the advice for a request.
+
+    `default` is the plan that the words alone choose, `results` are those of evaluations.
+    """
     if intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.TRIGGER):
         return Advice(intent.protocol, intent.why)
     vendors = {seat.vendor for seat in default.roster.seats}
@@ -100,9 +107,9 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
         return Advice(STOPPING, CHECKABLE) if can_stop else Advice(ONE_MODEL, SHORT_FACT)
     members = sorted({seat.member for seat in default.roster.seats})
     arms = [(result, arm) for result in results if result.get("members") == members for arm in _list_decided(result)]
-    better = [(result, arm) for result, arm in arms if arm["against"]["difference"]["mean"] > 0]
+    better = [(result, arm) for result, arm in arms if _find_gain(arm) > 0]
     if better:
-        result, arm = max(better, key=lambda pair: pair[1]["against"]["difference"]["mean"])
+        result, arm = max(better, key=lambda pair: _find_gain(pair[1]))
         return Advice(arm["protocol"], _format_gain(result, arm, "more"), dict(arm["options"]))
     worse = [(result, arm) for result, arm in arms if arm["protocol"] == intent.protocol and not arm["options"]]
     if worse:
@@ -126,7 +133,7 @@ def asks_checkable(intent: Intent, default: Plan) -> bool:
     return is_plain and has_checkable_answer(intent.question)
 
 
-def _list_decided(result: Json) -> list[Json]:
+def _list_decided(result: EvalObject) -> list[EvalArm]:
     """Return the council arms whose difference to self-consistency of equal use is decided."""
     return [
         arm
@@ -135,8 +142,13 @@ def _list_decided(result: Json) -> list[Json]:
     ]
 
 
-def _format_gain(result: Json, arm: Json, word: str) -> str:
-    points = 100 * abs(arm["against"]["difference"]["mean"])
+def _find_gain(arm: EvalArm) -> float:
+    """Return how much more often an arm is right than the one it is compared with, as a share of the questions."""
+    return (arm["against"]["difference"]["mean"] if arm["against"] else None) or 0.0
+
+
+def _format_gain(result: EvalObject, arm: EvalArm, word: str) -> str:
+    points = 100 * abs(_find_gain(arm))
     return (
         f"on {result['dataset']} ({result['questions']} questions) {arm['arm']} with these members was right {points:.0f} points "
         f"{word} often than one model with equal {result['equal']}"
@@ -150,20 +162,22 @@ def results_folder(env: Mapping[str, str]) -> Path:
     return data_folder(env) / "evals"
 
 
-def save_result(env: Mapping[str, str], result: Json, folder: Path, at: float) -> None:
+def save_result(env: Mapping[str, str], result: EvalObject, folder: Path, at: float) -> None:
     """Keep the result of an evaluation for advice and for the web page. The same folder of output replaces it."""
     place = str(folder.resolve())
     id_ = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     path = results_folder(env) / f"{id_}.json"
-    write_private(path, json.dumps({"id": id_, "at": at, "folder": place, **result}, ensure_ascii=False))
+    stored: StoredEval = {"id": id_, "at": at, "folder": place, **result}
+    write_private(path, json.dumps(stored, ensure_ascii=False))
 
 
-def list_results(env: Mapping[str, str]) -> list[Json]:
+def list_results(env: Mapping[str, str]) -> list[StoredEval]:
     """Return the kept results, newest first. A file that cannot be read is left out."""
-    found: list[Json] = []
+    found: list[StoredEval] = []
     for path in sorted(results_folder(env).glob("*.json")):
         with suppress(OSError, ValueError):
             value: Any = json.loads(path.read_text(encoding="utf-8"))
-            if isinstance(value, dict) and value.get("schema") == "council.eval/1" and value.get("id") == path.stem:
+            schema, id_ = (value.get("schema"), value.get("id")) if isinstance(value, dict) else ("", "")
+            if schema == "council.eval/1" and id_ == path.stem:
                 found.append(value)
     return sorted(found, key=lambda one: -float(one["at"]))

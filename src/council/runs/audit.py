@@ -12,8 +12,8 @@ from council.errors import StoreError
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.planning.setup import RunSetup
-from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
-from council.types import Json, Usage
+from council.store.interface import OPEN_STATUSES, Attempt, AttemptResult, Record, RunStatus, SpendingRow
+from council.types import Usage
 from council.version import RULES, __version__
 
 RULES_CHANGED = "the rules have changed since, so its report and verdict are not recomputed"
@@ -104,7 +104,9 @@ def _list_attempts_before_results(record: Record) -> set[tuple[str, int]]:
 
 
 def _check_rejections(record: Record) -> Iterator[str]:
-    """Check that a step whose answers were all rejected is not asked again, unless a run without enough answers is resumed."""
+    """Check that a step whose answers were all rejected is not asked again, unless a run without enough answers is
+    resumed.
+    """
     rejected: set[str] = set()
     answers: dict[str, list[Attempt]] = {}  # attempts of each step since its run last ended
     for event in _iter_events(record):
@@ -154,16 +156,18 @@ def _check_bills(record: Record) -> Iterator[str]:
 
 
 def _is_due(spent: SpendingRow, due: int) -> bool:
-    """Return whether a charge fits the reported usage. A usage that is not plausible is charged up to a bound, as an estimate."""
+    """Return whether a charge fits the reported usage.
+
+    A usage that is not plausible is charged up to a bound, as an estimate.
+    """
     return spent.charged == due or (spent.estimated and (spent.charged or 0) < due)
 
 
-def _expected_charge(result: Json | None, spent: SpendingRow) -> int | None:
+def _expected_charge(result: AttemptResult | None, spent: SpendingRow) -> int | None:
     """Return the cost of the answer's usage, or None if the usage is unknown."""
-    used = (result or {}).get("usage")
-    if used is None or used.get("unknown"):
+    if result is None or "usage" not in result or result["usage"].get("unknown"):
         return None
-    return usd_to_nanos(exact_cost(Usage.from_json(used), Price.from_json(spent.price or {})))
+    return usd_to_nanos(exact_cost(Usage.from_json(result["usage"]), Price.from_json(spent.price or {})))
 
 
 def _check_budget(record: Record) -> Iterator[str]:
@@ -177,7 +181,10 @@ def _check_budget(record: Record) -> Iterator[str]:
 
 
 def _check_calls(record: Record) -> Iterator[str]:
-    """Check the counts of a finished run against its attempts. Earlier versions counted those of the last process only."""
+    """Check the counts of a finished run against its attempts.
+
+    Earlier versions counted those of the last process only.
+    """
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed) or not is_ours(record):
         return
@@ -191,7 +198,10 @@ def _iter_events(record: Record) -> Iterator[ev.Event]:
 
 
 def is_same_report(built: str, stored: str | None) -> bool:
-    """Return whether a stored report is the built one. Earlier versions stored the same object with other white space."""
+    """Return whether a stored report is the built one.
+
+    Earlier versions stored the same object with other white space.
+    """
     if built == stored:
         return True
     try:

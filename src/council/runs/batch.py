@@ -1,7 +1,7 @@
 """Batches: run many questions in one process, with one cost limit, and continue after a crash without repeating a row.
 
-A row is one run, with an id that follows from the batch and the row. Ended rows are in the output file, started ones in the
-run store. `batch_execution.run_here` executes one row; a function with the same signature may queue it instead.
+A row is one run, with an id that follows from the batch and the row. Ended rows are in the output file, started ones in
+the run store. `batch_execution.run_here` executes one row; a function with the same signature may queue it instead.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from council import events as ev
 from council import protocols
@@ -56,6 +56,7 @@ from council.runs.outcome import EXIT_FAILED, StopEvent, exit_code
 from council.runs.run_context import PERSISTED_FLAGS
 from council.runs.service import Convener
 from council.search import can_search
+from council.settings import SettingFlags
 from council.settings.schema import quote_value
 from council.store.interface import RunStatus
 from council.text_cleanup import single_line
@@ -95,7 +96,7 @@ class BatchSettings:
     """Settings of a batch. `defaults` are options of all rows; those of a row take precedence."""
 
     defaults: Json = field(default_factory=dict)
-    flags: Json = field(default_factory=dict)  # of every run, such as `trust`
+    flags: SettingFlags = field(default_factory=lambda: SettingFlags())  # of every run, such as `trust`
     max_cost: float | None = None
     concurrency: int = DEFAULT_CONCURRENCY
     config: Path | None = None
@@ -140,7 +141,7 @@ class QuestionBatch:
         self._has_started = False
         self.progress = Progress(0, 0, 0)
 
-    def _make_convener(self, flags: Json) -> Convener:
+    def _make_convener(self, flags: SettingFlags) -> Convener:
         return Convener(
             self._records.folder,
             self.settings.env,
@@ -279,12 +280,12 @@ class QuestionBatch:
     def _merge(self, row: Row) -> Json:
         return self.settings.defaults | row.options
 
-    def _add_limit(self, flags: Json, limit: float | None) -> Json:
+    def _add_limit(self, flags: SettingFlags, limit: float | None) -> SettingFlags:
         """Return the settings of a row with the limit of the batch, if its own cap is not lower."""
         own = flags.get("max_cost", self._records.caps.run)
         if limit is None or (own is not None and own <= limit):
             return flags
-        return flags | {"max_cost": limit, "is_row": True}
+        return {**flags, "max_cost": limit, "is_row": True}
 
     async def _plan(self, convener: Convener, row: Row, *, will_run: bool = False) -> Plan:
         options = self._merge(row)
@@ -399,11 +400,14 @@ class QuestionBatch:
         return EndedRow(row.id, minutes.run, report["status"], row.hash, reason, report, usd)
 
     async def _ask(self, row: Row, stop: StopEvent) -> tuple[Minutes | None, bool]:
-        """Continue the run of a row, or start it. Return its minutes, and whether it has ended: False to continue it later."""
+        """Continue the run of a row, or start it.
+
+        Return its minutes, and whether it has ended: False to continue it later.
+        """
         options = self._merge(row)
         flags = select_settings(options)
         if stored := self._stored.get(row.id):
-            kept = {name: value for name, value in flags.items() if name in (*PERSISTED_FLAGS, "effort")}
+            kept = select_settings(options, (*PERSISTED_FLAGS, "effort"))
             task = RowRun(stored.run, resend=not options.get("no_resend"))
             own_cap = kept.get("max_cost", self._records.caps.run)
             if stored.has_limit and self._pool is None:  # an earlier process of the batch had a limit
@@ -431,7 +435,7 @@ class QuestionBatch:
         return minutes, is_ended
 
     async def _run_within_limit(
-        self, task: RowRun, flags: Json, stop: StopEvent, stored: StoredRun, own_cap: float | None
+        self, task: RowRun, flags: SettingFlags, stop: StopEvent, stored: StoredRun, own_cap: float | None
     ) -> tuple[Minutes | None, bool]:
         """Run a row within the limit of the batch. A row that needs more than its part gets more, if there is more."""
         pool, spent = self._pool, _to_nanos(stored.usd)
@@ -452,8 +456,10 @@ class QuestionBatch:
                 return None, False
             is_all, after = limit < spent + most or limit == own, spent
             try:
-                part = {"max_cost": nanos_to_usd(limit), **({} if limit == own else {"is_row": True})}
-                minutes = await self._execute(task, flags | part, stop)
+                part: SettingFlags = {**flags, "max_cost": nanos_to_usd(limit)}
+                if limit != own:
+                    part["is_row"] = True
+                minutes = await self._execute(task, part, stop)
                 after = _to_nanos(_known_cost(minutes))
             except (CapTooLow, BudgetSpent):  # the rest of the limit does not cover the row, which could not finish
                 self._halted = self._halted or "budget"
@@ -476,7 +482,7 @@ class QuestionBatch:
             return False
         return minutes.stopped != "interrupted"
 
-    async def _execute(self, task: RowRun, flags: Json, stop: StopEvent) -> Minutes:
+    async def _execute(self, task: RowRun, flags: SettingFlags, stop: StopEvent) -> Minutes:
         if task.plan is not None:
             async with self._conveners.use(flags) as convener:
                 plan = await self._fit_plan(convener, task, flags.get("max_cost", task.plan.cap))
@@ -538,9 +544,10 @@ def _known_cost(minutes: Minutes) -> float:
     return round(minutes.usd + minutes.in_doubt_usd(), 9)
 
 
-def select_settings(options: Mapping[str, Any]) -> Json:
-    """Return the options that are settings of a run."""
-    return {name: options[name] for name in SETTING_OPTIONS if options.get(name) not in (None, False)}
+def select_settings(options: Mapping[str, Any], names: Collection[str] = SETTING_OPTIONS) -> SettingFlags:
+    """Return the options that are settings of a run, or those of them with one of the names."""
+    chosen = [name for name in SETTING_OPTIONS if name in names and options.get(name) not in (None, False)]
+    return cast("SettingFlags", {name: options[name] for name in chosen})
 
 
 def select_protocol_options(options: Mapping[str, Any]) -> Json:

@@ -17,8 +17,8 @@ from council.runs.batch_rows import Row
 from council.runs.outcome import StopEvent
 from council.runs.queues import ANY_WORKER, explain_folder_need
 from council.runs.service import Convener
+from council.settings import SettingFlags
 from council.store.interface import OPEN_STATUSES, RunStatus, Store, WorkerStore
-from council.types import Json
 
 MAX_IDLE_CONVENERS = 8  # kept open between rows with the same options
 RUN_ID_ALPHABET, RUN_ID_CHARS = "23456789abcdefghjkmnpqrstuvwxyz", 8
@@ -52,7 +52,8 @@ def _ignore(entry: Entry) -> None:
 
 
 async def run_by_workers(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:
-    """Queue a row for the workers of the shared store, and follow it to its end. `stop` cancels it and leaves it resumable.
+    """Queue a row for the workers of the shared store, and follow it to its end. `stop` cancels it and leaves it
+    resumable.
 
     A row that needs a folder or a program of this machine is executed here.
     """
@@ -108,7 +109,10 @@ def make_run_id(batch: str, row: Row, generation: int) -> str:
 
 
 class CostPool:
-    """The cost limit of a batch, in billionths of a dollar. Each running row holds a part of it, as its own exact limit."""
+    """The cost limit of a batch, in billionths of a dollar.
+
+    Each running row holds a part of it, as its own exact limit.
+    """
 
     def __init__(self, cap: int, spent: int) -> None:
         self.cap, self.committed = cap, spent
@@ -163,12 +167,12 @@ def round_up(nanos: int) -> int:
 class ConvenerPool:
     """Conveners by their flags. Rows with the same options share one, with its settings and members."""
 
-    def __init__(self, make: Callable[[Json], Convener]) -> None:
+    def __init__(self, make: Callable[[SettingFlags], Convener]) -> None:
         self._make = make
         self._open: dict[str, tuple[Convener, list[None]]] = {}  # with one item for each user
 
     @asynccontextmanager
-    async def use(self, flags: Json) -> AsyncIterator[Convener]:
+    async def use(self, flags: SettingFlags) -> AsyncIterator[Convener]:
         key = json.dumps(flags, sort_keys=True)
         self._open[key] = self._open.pop(key) if key in self._open else (self._make(flags), [])
         convener, users = self._open[key]

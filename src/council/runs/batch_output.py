@@ -1,7 +1,9 @@
-"""Results of a batch: the output file with one JSON line per ended row, its lock and its repair after a crash, and the counts.
+"""Results of a batch: the output file with one JSON line per ended row, its lock and its repair after a crash, and the
+counts.
 
-Beside OUT.jsonl, OUT.jsonl.batch holds the lock and the name of the batch. From the name and a row follows the id of the
-row's run, so that a row that had started before a crash is found again. The file is removed when every row is complete.
+Beside OUT.jsonl, OUT.jsonl.batch holds the lock and the name of the batch. From the name and a row follows the id of
+the row's run, so that a row that had started before a crash is found again. The file is removed when every row is
+complete.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from typing import IO, Any, Literal
 
 from typing_extensions import TypedDict
 
+from council.engine.records import ReportObject
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
-from council.planning.plan_object import CostEstimate
+from council.planning.plan_object import CostEstimate, PlanCalls
 from council.runs.outcome import (
     EXIT_BUDGET,
     EXIT_COMPLETE,
@@ -33,7 +36,6 @@ from council.runs.outcome import (
 )
 from council.settings.private_files import open_private_file, open_private_handle
 from council.store.interface import RunStatus
-from council.types import Json
 
 ENDED_STATUSES = (RunStatus.COMPLETE, RunStatus.INCOMPLETE, RunStatus.FAILED)
 COPY_BYTES = 1 << 20
@@ -41,14 +43,17 @@ COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class EndedRow:
-    """A row of the output file. `error` says why it is not complete, `usd` what it has cost as far as prices are known."""
+    """A row of the output file.
+
+    `error` says why it is not complete, `usd` what it has cost as far as prices are known.
+    """
 
     id: str
     run: str | None
     status: str
     hash: str = ""
     error: str | None = None
-    report: Json | None = None
+    report: ReportObject | None = None
     usd: float = 0.0
 
     def as_line(self) -> str:
@@ -150,7 +155,10 @@ class BatchOutput:
     # Reading
 
     def _repair_end(self) -> None:
-        """Remove a last line that a crash has cut. A whole one without a line break gets it; another file stays as it is."""
+        """Remove a last line that a crash has cut.
+
+        A whole one without a line break gets it; another file stays as it is.
+        """
         end = self._file.seek(0, os.SEEK_END)
         tail, start = b"", end
         while start and b"\n" not in tail:
@@ -230,7 +238,10 @@ class BatchOutput:
             raise self._failure from error
 
     def close(self, *, is_complete: bool = False, has_started: bool = True) -> None:
-        """Release the file. The name of the batch is only needed while a row is unfinished; an unused file is removed."""
+        """Release the file.
+
+        The name of the batch is only needed while a row is unfinished; an unused file is removed.
+        """
         with suppress(OSError):
             self._file.close()
         self._release(is_unused=not has_started, is_complete=is_complete)
@@ -274,20 +285,6 @@ def sum_known_cost(report: Any) -> float:
 # Counts and results
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A row that is not complete."""
-
-    id: str
-    line: int
-    run: str | None
-    status: str
-    reason: str
-
-    def as_json(self) -> Json:
-        return {"id": self.id, "line": self.line, "run": self.run, "status": self.status, "reason": self.reason}
-
-
 class BatchCost(TypedDict):
     usd: float  # of the rows that this process ended
     before: float  # of all rows in earlier processes
@@ -322,6 +319,20 @@ class BatchObject(TypedDict):
     cost: BatchCost
     seconds: float
     failures: list[BatchFailure]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row that is not complete."""
+
+    id: str
+    line: int
+    run: str | None
+    status: str
+    reason: str
+
+    def as_json(self) -> BatchFailure:
+        return {"id": self.id, "line": self.line, "run": self.run, "status": self.status, "reason": self.reason}
 
 
 @dataclass(slots=True)
@@ -398,7 +409,7 @@ class Summary:
             return EXIT_PARTIAL
         return EXIT_NO_ACCESS if now.exit_codes == {EXIT_NO_ACCESS} else EXIT_FAILED
 
-    def as_json(self) -> Json:
+    def as_json(self) -> BatchObject:
         now = self.progress
         return {
             "schema": "council.batch/1",
@@ -423,6 +434,32 @@ class Summary:
             "seconds": round(now.seconds, 3),
             "failures": [failure.as_json() for failure in now.failures],
         }
+
+
+class BatchGroup(TypedDict):
+    """Rows with the same protocol, task and options, and the plan of one of them."""
+
+    protocol: str
+    task: str
+    rows: int
+    members: list[str]
+    calls: PlanCalls
+    cost: CostEstimate | None
+
+
+class BatchPlanObject(TypedDict):
+    """What `council batch --dry-run --json` prints."""
+
+    schema: Literal["council.batch_plan/1"]
+    rows: int
+    selected: int
+    already_done: int
+    left: int
+    groups: list[BatchGroup]
+    cost: CostEstimate | None
+    unpriced: list[str]
+    cap: float | None
+    spent: float
 
 
 @dataclass(slots=True)
@@ -457,8 +494,8 @@ class Estimate:
             "worst": round(sum(cost["worst"] * rows for cost, rows in costs), 9),
         }
 
-    def as_json(self) -> Json:
-        groups = [
+    def as_json(self) -> BatchPlanObject:
+        groups: list[BatchGroup] = [
             {
                 "protocol": group.plan.protocol.name,
                 "task": group.plan.question.task,

@@ -1,4 +1,6 @@
-"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table outside the memory."""
+"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table outside the
+memory.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypedDict
 
 from council.errors import UsageError
 from council.flags import flag_table
@@ -109,6 +111,14 @@ class Problems:
         """Raise RowErrors if there is a bad row."""
         if self.count:
             raise RowErrors(self.lines, self.count)
+
+
+class InputRow(TypedDict):
+    """A question of a batch, as a line of its input file."""
+
+    id: str
+    question: str
+    options: Json
 
 
 @dataclass(frozen=True, slots=True)

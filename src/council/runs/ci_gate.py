@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
+from council.engine.records import ReportObject
 from council.errors import UsageError
 from council.runs.outcome import EXIT_COMPLETE, EXIT_GATED, EXIT_PARTIAL, exit_code
-from council.types import OK_STATES, VERDICT_ORDER, Json, VerdictWord
+from council.types import OK_STATES, VERDICT_ORDER, VerdictWord
 
 FAIL_ON = ("fail", "warn", "critical", "significant", "never")
 SEVERITIES = ("critical", "significant", "minor")  # worst first
@@ -18,7 +19,7 @@ MIN_JUDGES = 2
 COVERAGE_HOLE = "coverage_hole"  # state of a `degraded` row for material the judges were not shown
 
 
-def evaluate_gate(report: Json, fail_on: str, rule: str = DEFAULT_RULE) -> tuple[int, str]:
+def evaluate_gate(report: ReportObject, fail_on: str, rule: str = DEFAULT_RULE) -> tuple[int, str]:
     """Return the exit code and one line with the reason. `rule` combines the verdicts, whichever rule the run used."""
     if fail_on not in FAIL_ON:
         raise UsageError(f'unknown --fail-on "{fail_on}": use {", ".join(FAIL_ON)}')
@@ -29,8 +30,11 @@ def evaluate_gate(report: Json, fail_on: str, rule: str = DEFAULT_RULE) -> tuple
     return code, f"gate: {why}{remark}"
 
 
-def apply_rule(report: Json, rule: str) -> tuple[Json, str]:
-    """Return the report with the verdict by a rule, and why it differs. Runs of older versions have only their own verdict."""
+def apply_rule(report: ReportObject, rule: str) -> tuple[ReportObject, str]:
+    """Return the report with the verdict by a rule, and why it differs.
+
+    Runs of older versions have only their own verdict.
+    """
     ruled = (report.get("by_rule") or {}).get(rule)
     if not ruled or report["verdict"] is None:
         return report, ""
@@ -41,10 +45,10 @@ def apply_rule(report: Json, rule: str) -> tuple[Json, str]:
         if is_weaker
         else ""
     )
-    return report | {"verdict": ruled}, remark
+    return {**report, "verdict": ruled}, remark
 
 
-def verdict_exit_code(report: Json, fail_on: str | None) -> int:
+def verdict_exit_code(report: ReportObject, fail_on: str | None) -> int:
     """Return the exit code for the verdict of a complete run, without the gate's quorum checks."""
     if report["verdict"] is None or fail_on == "never":
         return EXIT_COMPLETE
@@ -53,8 +57,11 @@ def verdict_exit_code(report: Json, fail_on: str | None) -> int:
     return EXIT_PARTIAL if _list_coverage_holes(report) or report["verdict"] == "DISAGREE" else EXIT_COMPLETE
 
 
-def _find_inconclusive(report: Json) -> tuple[int, str] | None:
-    """Return code and reason if the run cannot be gated, else None. Applies to `never` too: it waives findings, not a missing review."""
+def _find_inconclusive(report: ReportObject) -> tuple[int, str] | None:
+    """Return code and reason if the run cannot be gated, else None.
+
+    Applies to `never` too: it waives findings, not a missing review.
+    """
     if report["status"] != "complete":
         states = [seat["state"] for seat in report["seats"] if seat["state"] not in OK_STATES]
         return exit_code(report["status"], "", states), f"inconclusive: the run is {report['status']}"
@@ -69,7 +76,7 @@ def _find_inconclusive(report: Json) -> tuple[int, str] | None:
     return (EXIT_PARTIAL, "inconclusive: the run has no verdict") if report["verdict"] is None else None
 
 
-def _evaluate_verdict(report: Json, fail_on: str) -> tuple[int, str]:
+def _evaluate_verdict(report: ReportObject, fail_on: str) -> tuple[int, str]:
     facts = _format_facts(report)
     if fail_on == "never":
         return EXIT_COMPLETE, f"{facts}; --fail-on never"
@@ -82,7 +89,7 @@ def _evaluate_verdict(report: Json, fail_on: str) -> tuple[int, str]:
     return EXIT_COMPLETE, f"{facts}; --fail-on {fail_on} is not met"
 
 
-def _find_gate_match(report: Json, fail_on: str) -> str:
+def _find_gate_match(report: ReportObject, fail_on: str) -> str:
     """Return the verdict or finding that meets the gate, or ""."""
     if fail_on in SEVERITIES:
         grave = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
@@ -92,26 +99,26 @@ def _find_gate_match(report: Json, fail_on: str) -> str:
     return verdict if VERDICT_ORDER.index(verdict) >= VERDICT_ORDER.index(fail_on.upper()) else ""
 
 
-def _effective_verdict(report: Json) -> str:
+def _effective_verdict(report: ReportObject) -> str:
     """Return the judges' verdict, undoing a WARN that only a coverage hole caused; a critical finding excludes PASS."""
     all_pass = set(_list_verdicts(report)) == {"PASS"}
     only_capped = _list_coverage_holes(report) and all_pass and not _count_severities(report)["critical"]
     return "PASS" if only_capped else str(report["verdict"])
 
 
-def _list_verdicts(report: Json) -> Sequence[str]:
+def _list_verdicts(report: ReportObject) -> Sequence[str | None]:
     return [seat["verdict"] for seat in report["seats"] if seat["verdict"] in get_args(VerdictWord)]
 
 
-def _list_coverage_holes(report: Json) -> Sequence[str]:
+def _list_coverage_holes(report: ReportObject) -> Sequence[str]:
     return [row["reason"] for row in report["degraded"] if row["state"] == COVERAGE_HOLE]
 
 
-def _count_severities(report: Json) -> Counter[str]:
+def _count_severities(report: ReportObject) -> Counter[str]:
     return Counter(finding["severity"] for finding in report["findings"])
 
 
-def _format_facts(report: Json) -> str:
+def _format_facts(report: ReportObject) -> str:
     counts = [f"{n} {severity}" for severity in SEVERITIES if (n := _count_severities(report)[severity])]
     judges = f"{len(_list_verdicts(report))} of {report['quorum']['asked']} judges"
     return f"{report['verdict']} by {judges}, findings: {', '.join(counts) or 'none'}"

@@ -1,7 +1,8 @@
-"""Worker of a shared database: one of several processes, on several machines, that execute its queued runs until stopped.
+"""Worker of a shared database: one of several processes, on several machines, that execute its queued runs until
+stopped.
 
-A job of Procrastinate has the name of a run and wakes a worker. The lease of the run decides who executes it: a worker that
-was stopped and continues later stores nothing. Settings, prices and keys are those of the worker.
+A job of Procrastinate has the name of a run and wakes a worker. The lease of the run decides who executes it: a worker
+that was stopped and continues later stores nothing. Settings, prices and keys are those of the worker.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class OtherWorkerNeeded(CouncilError):
 class WorkerConvener(Convener):
     """Convener of runs that were queued elsewhere. Only a run of this host's own queue uses its folder.
 
-    Settings come from the worker's own files and environment, never from the queue. Without the folder, the report is stored
-    in the database alone.
+    Settings come from the worker's own files and environment, never from the queue. Without the folder, the report is
+    stored in the database alone.
     """
 
     waits_for_release = False
@@ -263,7 +264,9 @@ class DatabaseWorker(WorkerLoop):
             await super()._on_failure(run, error)
 
     async def _hand_on(self, run: str, longest: float) -> None:
-        """Wake a worker for a run that this one cannot execute: later each time, and at most so many seconds later if others are alive."""
+        """Wake a worker for a run that this one cannot execute: later each time, and at most so many seconds later
+        if others are alive.
+        """
         tries = self._tries.get(run, 0)
         with suppress(CouncilError):
             queue = RunSetup.of(await self.store.load(run)).queue or ANY_WORKER

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, NotRequired, TypedDict, Unpack
 
 from council import protocols
 from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, message_for, word_for
@@ -18,6 +19,7 @@ from council.planning.plan import Material
 from council.protocols.options import describe_options
 from council.runs.run_context import has_otel
 from council.runs.service import Convener
+from council.runs.track_record import TrackRecordObject, list_seats, summarize_records
 from council.search import resolve_search, search_needs
 from council.settings import Provider
 from council.settings.catalogue import catalogue, split_member
@@ -37,8 +39,12 @@ from council.settings.member_lookup import (
     vendor_of,
 )
 from council.settings.network import find_key_leaks
+from council.store.interface import DecisionOutcome, SeatOutcome
 from council.text_cleanup import single_line
 from council.types import Ask, Json, Usage
+
+if TYPE_CHECKING:
+    from council.planning.plan_object import CostEstimate, PlanCalls, PlanPhase
 
 TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
 TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
@@ -52,10 +58,135 @@ OTEL_VARIABLES = (
 TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 
-async def diagnose(convener: Convener, *, deep: bool = False, seats: Json | None = None) -> list[Json]:
-    """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded model.
+class MemberStateDetails(TypedDict, total=False):
+    """What is known of a member in a state."""
 
-    `deep` sends a one-word prompt to each configured or seated member, which may cost money. `seats` is `preview_seating`."""
+    installed: bool
+    key: bool  # whether its key or login is present
+    answered: bool | None
+    detail: str
+    next: str  # what to do about it
+
+
+class MemberState(MemberStateDetails):
+    """The state of a member, and whether the settings name or seat it."""
+
+    state: str
+    configured: bool
+
+
+class DoctorRow(TypedDict):
+    """A row of `council doctor`: a member, and whether it can be used."""
+
+    member: str
+    vendor: str
+    endpoint: str
+    state: str
+    context: int | None  # tokens of its context window
+    configured: bool
+    installed: bool
+    key: bool  # whether its key or login is present
+    answered: bool | None  # None: it was not asked
+    detail: str
+    next: str  # what to do about it
+    cost: NotRequired[float | None]  # dollars of the test prompt
+    seconds: NotRequired[float]  # until its answer to the test prompt
+
+
+class SeatPreview(TypedDict):
+    """A seat of the next plain question."""
+
+    seat: str
+    member: str
+    vendor: str
+    fallbacks: list[str]
+    used: NotRequired[str | None]  # the member that answers now, by the test prompt; None if all failed
+
+
+class SeatingPreview(TypedDict):
+    """The seats of the next plain question."""
+
+    protocol: str | None  # None if the question would be refused
+    seats: list[SeatPreview]
+    families: int
+    notices: list[str]
+
+
+class Retirement(TypedDict):
+    """When a model is retired, and what follows it."""
+
+    date: str | None
+    successor: str | None
+    is_over: bool
+
+
+class MemberLife(TypedDict):
+    """The line that a model is the newest of, and its retirement."""
+
+    line: str | None
+    retired: Retirement | None
+
+
+class ListedMember(TypedDict):
+    """A member, and what it needs before it can be used."""
+
+    member: str
+    vendor: str
+    available: bool
+    needs: str
+
+
+class MemberRow(ListedMember, MemberLife):
+    """A row of `council models`."""
+
+    context: int | None  # tokens of its context window
+    price: NotRequired[Json | None]  # `Price.as_json`
+    record: NotRequired[TrackRecordObject]
+
+
+class SearchProviderRow(TypedDict):
+    """A search provider, and what it needs before it can be used."""
+
+    provider: str
+    package: str
+    needs: str
+    error: str
+
+
+class ExtensionRow(TypedDict):
+    """An entry point of an installed package, and why it cannot be used."""
+
+    kind: str
+    name: str
+    package: str
+    error: str
+
+
+class ProtocolRow(TypedDict):
+    """A protocol, and why it cannot run."""
+
+    name: str
+    package: str
+    summary: str
+    purpose: str
+    use: str
+    tasks: list[str]
+    options: Json  # JSON schema
+    seats: list[str]
+    phases: list[PlanPhase]
+    calls: PlanCalls | None
+    cost: CostEstimate | None
+    example: str
+    note: str
+
+
+async def diagnose(convener: Convener, *, deep: bool = False, seats: SeatingPreview | None = None) -> list[DoctorRow]:
+    """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded
+    model.
+
+    `deep` sends a one-word prompt to each configured or seated member, which may cost money. `seats` is
+    `preview_seating`.
+    """
     members = _list_wanted(convener, seats or await preview_seating(convener))
     providers = [_check_provider(convener, provider, members) for provider in convener.settings.providers.values()]
     agents = [check_agent(convener, agent, members) for agent in catalogue().commands]
@@ -69,7 +200,7 @@ async def diagnose(convener: Convener, *, deep: bool = False, seats: Json | None
     return rows
 
 
-def _list_wanted(convener: Convener, preview: Json) -> list[str]:
+def _list_wanted(convener: Convener, preview: SeatingPreview) -> list[str]:
     """Return the members that the settings name or that would be seated now, without duplicates."""
     settings = convener.settings
     seats = (*settings.seats.values(), settings.chair)
@@ -87,23 +218,26 @@ def _resolve_members(convener: Convener, members: Iterable[str]) -> Iterable[str
             continue
 
 
-def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> Json:
-    unknown: Json = {"configured": False, "installed": True, "key": False, "answered": None}
-    context = convener.context_window(member) if split_member(member)[1] else None
-    about: Json = {
+def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> DoctorRow:
+    return {
         "member": member,
         "vendor": vendor,
         "endpoint": endpoint,
         "state": "not configured",
-        "context": context,
+        "context": convener.context_window(member) if split_member(member)[1] else None,
+        "configured": False,
+        "installed": True,
+        "key": False,
+        "answered": None,
+        "detail": "",
+        "next": "",
     }
-    return about | unknown | {"detail": "", "next": ""}
 
 
 # Providers
 
 
-async def _check_provider(convener: Convener, provider: Provider, members: list[str]) -> list[Json]:
+async def _check_provider(convener: Convener, provider: Provider, members: list[str]) -> list[DoctorRow]:
     named_members = [member for member in members if split_member(member)[0] == provider.name]
     probed = named_members or [pick_example(provider)]
     reached = await asyncio.gather(
@@ -111,12 +245,12 @@ async def _check_provider(convener: Convener, provider: Provider, members: list[
     )
     shown = named_members or [f"{provider.name}:"]
     return [
-        _build_row(convener, member, provider.vendor, provider.base_url) | state
+        _add_state(_build_row(convener, member, provider.vendor, provider.base_url), state)
         for member, state in zip(shown, reached, strict=True)
     ]
 
 
-async def _probe_provider(convener: Convener, provider: Provider, member: str, named: bool) -> Json:
+async def _probe_provider(convener: Convener, provider: Provider, member: str, named: bool) -> MemberState:
     is_configured = named or convener.settings.is_set(f"providers.{provider.name}")
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
         return _build_state(
@@ -137,8 +271,12 @@ async def _probe_provider(convener: Convener, provider: Provider, member: str, n
     return _build_state("answered", True, key=True, answered=True, detail=detail)
 
 
-def _build_state(state: str, configured: bool = False, **more: object) -> Json:
-    return {"state": state, "configured": configured, **more}
+def _build_state(state: str, configured: bool = False, **details: Unpack[MemberStateDetails]) -> MemberState:
+    return {"state": state, "configured": configured, **details}
+
+
+def _add_state(row: DoctorRow, state: MemberState) -> DoctorRow:
+    return {**row, **state}
 
 
 def pick_example(provider: Provider) -> str:
@@ -150,7 +288,7 @@ def pick_example(provider: Provider) -> str:
 # Others
 
 
-async def check_agent(convener: Convener, agent: str, members: list[str]) -> list[Json]:
+async def check_agent(convener: Convener, agent: str, members: list[str]) -> list[DoctorRow]:
     named_members = [member for member in members if member.split(":")[:2] == ["cli", agent]]
     return [
         await _check_agent_member(convener, member, agent, bool(named_members))
@@ -158,29 +296,34 @@ async def check_agent(convener: Convener, agent: str, members: list[str]) -> lis
     ]
 
 
-async def _check_agent_member(convener: Convener, member: str, agent: str, named: bool) -> Json:
+async def _check_agent_member(convener: Convener, member: str, agent: str, named: bool) -> DoctorRow:
     path = find_command(agent, convener.env)
-    row = _build_row(convener, member, catalogue().commands[agent], str(path or "")) | {"configured": named}
+    row = _build_row(convener, member, catalogue().commands[agent], str(path or ""))
+    row["configured"] = named
     if path is None:
-        return row | _build_state("not installed", named, installed=False, next=f"install {agent} and log in")
+        return _add_state(
+            row, _build_state("not installed", named, installed=False, next=f"install {agent} and log in")
+        )
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
-        return row | _build_state("installed", named, detail=str(error))
+        return _add_state(row, _build_state("installed", named, detail=str(error)))
     seat = "" if named else f"seat it by name: --seat alpha={member}"
-    return row | _build_state("logged in", named, key=True, detail=answer, next=seat)
+    return _add_state(row, _build_state("logged in", named, key=True, detail=answer, next=seat))
 
 
-async def _check_bridge(convener: Convener, member: str) -> Json:
+async def _check_bridge(convener: Convener, member: str) -> DoctorRow:
     row = _build_row(convener, member, member.split(":")[1], "through pydantic-ai")
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
-        return row | _build_state("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
-    return row | _build_state("installed", True, key=True, detail=answer)
+        return _add_state(
+            row, _build_state("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
+        )
+    return _add_state(row, _build_state("installed", True, key=True, detail=answer))
 
 
-async def _check_added(convener: Convener, prefix: str, members: list[str]) -> list[Json]:
+async def _check_added(convener: Convener, prefix: str, members: list[str]) -> list[DoctorRow]:
     """Check the members of an installed package: those that are wanted, else its first model."""
     named_members = [member for member in members if split_member(member)[0] == prefix]
     return [
@@ -189,45 +332,52 @@ async def _check_added(convener: Convener, prefix: str, members: list[str]) -> l
     ]
 
 
-async def _check_added_member(convener: Convener, prefix: str, member: str, named: bool) -> Json:
+async def _check_added_member(convener: Convener, prefix: str, member: str, named: bool) -> DoctorRow:
     row = _build_row(convener, member, prefix, f"package {MEMBERS.added[prefix].package}")
     try:
         row["vendor"] = added_vendor(prefix)
         if key := missing_added_key(prefix, convener.env):
-            return row | _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
+            return _add_state(
+                row, _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
+            )
         probed = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
         answer = await probe_member(convener.members(probed))
     except ConfigError as error:  # a broken package
-        return row | _build_state("not installed", named, installed=False, detail=str(error))
+        return _add_state(row, _build_state("not installed", named, installed=False, detail=str(error)))
     except CouncilError as error:
-        return row | _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
+        return _add_state(
+            row, _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
+        )
     seat = "" if named else f"seat it by name: --seat alpha={probed}"
-    return row | _build_state("installed", named, key=True, detail=answer, next=seat)
+    return _add_state(row, _build_state("installed", named, key=True, detail=answer, next=seat))
 
 
-async def check_local(convener: Convener, members: list[str]) -> Json:
+async def check_local(convener: Convener, members: list[str]) -> DoctorRow:
     member = next((name for name in members if name.startswith("local:")), LOCAL_CANDIDATE.member)
     row = _build_row(convener, member, "local", "a separate process on this machine")
-    row |= {"configured": member in members, "key": True}
+    row["configured"], row["key"] = member in members, True
     if find_spec("xllamacpp") is None:
-        return row | _build_state(
-            "not installed", member in members, installed=False, next="pip install 'model-council[local]'"
+        return _add_state(
+            row,
+            _build_state(
+                "not installed", member in members, installed=False, next="pip install 'model-council[local]'"
+            ),
         )
     row["context"] = getattr(convener.members(member), "context", None)
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
         problem, _, fix = str(error).rpartition(": ")
-        return row | _build_state("installed", member in members, key=False, detail=problem, next=fix)
-    return row | _build_state(
-        "installed", member in members, detail=answer
+        return _add_state(row, _build_state("installed", member in members, key=False, detail=problem, next=fix))
+    return _add_state(
+        row, _build_state("installed", member in members, detail=answer)
     )  # the weights are present, but it was not asked
 
 
 # Test prompt
 
 
-async def _test_member(convener: Convener, row: Json) -> None:
+async def _test_member(convener: Convener, row: DoctorRow) -> None:
     """Send the test prompt, and record the result and its cost in the row."""
     started = time.monotonic()
     try:
@@ -235,17 +385,18 @@ async def _test_member(convener: Convener, row: Json) -> None:
             usage = await _send_test_prompt(convener, row["member"])
     except (CouncilError, TimeoutError) as error:
         why = str(error) or f"no answer within {TEST_TIMEOUT_S:g} s"
-        row |= _build_state(
-            "configured", True, answered=False, detail=f"did not answer: {why}", next=row["next"] or "see the error"
-        )
+        row["state"], row["configured"], row["answered"] = "configured", True, False
+        row["detail"] = f"did not answer: {why}"
+        row["next"] = row["next"] or "see the error"
         return
     price = convener.price(row["member"])
     charged = cost(usage, price) if price and usage.known else None
     price_text = "of unknown cost" if charged is None else f"for ${charged:.6f}" if charged else "at no cost"
-    row |= _build_state(
-        "answered", True, answered=True, cost=charged, seconds=round(time.monotonic() - started, 1), next=""
-    )
+    row["state"], row["configured"], row["answered"] = "answered", True, True
+    row["cost"] = charged
+    row["seconds"] = round(time.monotonic() - started, 1)
     row["detail"] = f"answered in {row['seconds']:g} s {price_text}"
+    row["next"] = ""
 
 
 async def _send_test_prompt(convener: Convener, name: str) -> Usage:
@@ -259,46 +410,60 @@ async def _send_test_prompt(convener: Convener, name: str) -> Usage:
 # Lists
 
 
-def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
-    """Return every model of the catalogue, the settings and the lines: member, vendor, availability, line, retirement, price."""
+def list_members(convener: Convener, *, prices: bool = False) -> list[MemberRow]:
+    """Return every model of the catalogue, the settings and the lines: member, vendor, availability, line,
+    retirement, price.
+    """
     settings = replace(convener.settings, vendors=())
     ready = {candidate.member: candidate.vendor for candidate in available_members(settings, convener.env)}
-    rows = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
+    listed = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
     for model in catalogue().models.values():
         if not any(member.endswith(f":{model.name}") for member in ready):
             keys = [settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
             member = find_available_member(model, settings, convener.env) if "OLLAMA_HOST" not in keys else None
-            rows.append(_build_member_row(member or model.name, model.vendor, "" if member else " or ".join(keys)))
+            listed.append(_build_member_row(member or model.name, model.vendor, "" if member else " or ".join(keys)))
     newest = {line: find_default_member(line, settings, convener.env) for line in catalogue().lines}
-    shown = {row["member"] for row in rows}
-    rows += [
+    shown = {row["member"] for row in listed}
+    listed += [
         _build_member_row(member, vendor_of(member, settings), "")
         for member in dict.fromkeys(newest.values())
         if member and member not in shown
     ]
     agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items()}
-    rows += [
+    listed += [
         _build_member_row(name, vendor, _missing_command(name, convener))
         for name, vendor in agents.items()
         if name not in ready
     ]
-    rows += [row for row in _list_added_members(convener) if row["member"] not in ready]
-    rows.append(
+    listed += [row for row in _list_added_members(convener) if row["member"] not in ready]
+    listed.append(
         _build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "model-council[local]")
     )
-    for row in rows:
-        row["context"] = convener.context_window(_qualify_member(row["member"]))
-        row |= _describe_life(row["member"], newest, convener)
-    return [row | {"price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
+    rows = [_add_life(row, newest, convener) for row in listed]
+    return [{**row, "price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
 
 
-def _describe_life(member: str, newest: Mapping[str, str | None], convener: Convener) -> Json:
+def _add_life(row: ListedMember, newest: Mapping[str, str | None], convener: Convener) -> MemberRow:
+    context = convener.context_window(_qualify_member(row["member"]))
+    life = _describe_life(row["member"], newest, convener)
+    return {
+        "member": row["member"],
+        "vendor": row["vendor"],
+        "available": row["available"],
+        "needs": row["needs"],
+        "context": context,
+        "line": life["line"],
+        "retired": life["retired"],
+    }
+
+
+def _describe_life(member: str, newest: Mapping[str, str | None], convener: Convener) -> MemberLife:
     """Return the line that a model is the newest of, and its retirement."""
     line = next((name for name, one in newest.items() if one == member), None)
     if line is None and not split_member(member)[0]:  # without a key, the catalogue decides
         line = next((one.name for one in catalogue().lines.values() if one.snapshot == member), None)
     retirement = find_retirement(_qualify_member(member), convener.settings, convener.env)
-    retired = (
+    retired: Retirement | None = (
         {"date": retirement.date or None, "successor": retirement.successor or None, "is_over": retirement.is_over}
         if retirement
         else None
@@ -306,7 +471,21 @@ def _describe_life(member: str, newest: Mapping[str, str | None], convener: Conv
     return {"line": line, "retired": retired}
 
 
-def _list_added_members(convener: Convener) -> Iterable[Json]:
+def add_records(rows: Iterable[MemberRow], outcomes: Iterable[DecisionOutcome]) -> None:
+    """Add the track record of each member to its row, with those of the perspectives it had."""
+    seats = list_seats(outcomes)
+    records = summarize_records(seats)
+    for row in rows:
+        if record := records.pop(row["member"], None):
+            row["record"] = {**record.as_json(), "perspectives": _by_perspective(seats, row["member"])}
+
+
+def _by_perspective(seats: Iterable[SeatOutcome], member: str) -> dict[str, TrackRecordObject]:
+    own = [seat for seat in seats if seat["member"] == member]
+    return {name: record.as_json() for name, record in summarize_records(own, "perspective").items()}
+
+
+def _list_added_members(convener: Convener) -> Iterable[ListedMember]:
     """Yield the models that installed packages list. A broken package has one row with the error."""
     for prefix in MEMBERS.added:
         try:
@@ -316,23 +495,25 @@ def _list_added_members(convener: Convener) -> Iterable[Json]:
         yield from (_build_member_row(f"{prefix}:{model}", vendor, needs) for model in models or ("",))
 
 
-def list_search_providers(convener: Convener) -> list[Json]:
+def list_search_providers(convener: Convener) -> list[SearchProviderRow]:
     """Return every search provider with what it needs before it can be used, and its package."""
     return [_check_search_provider(name, convener) for name in SEARCH.names]
 
 
-def _check_search_provider(name: str, convener: Convener) -> Json:
+def _check_search_provider(name: str, convener: Convener) -> SearchProviderRow:
     package = SEARCH.added[name].package if name in SEARCH.added else ""
-    row: Json = {"provider": name, "package": package, "needs": "", "error": ""}
+    row: SearchProviderRow = {"provider": name, "package": package, "needs": "", "error": ""}
     try:
         resolve_search(name, convener.settings, convener.env, convener.folder)
     except (SearchNotEnabled, UsageError) as error:
-        broken = isinstance(error, ConfigError)
-        return row | ({"error": str(error)} if broken else {"needs": search_needs(name)})
+        if isinstance(error, ConfigError):
+            row["error"] = str(error)
+        else:
+            row["needs"] = search_needs(name)
     return row
 
 
-async def list_extensions(convener: Convener) -> list[Json]:
+async def list_extensions(convener: Convener) -> list[ExtensionRow]:
     """Return every entry point of installed packages, and why it cannot be used. A protocol is rehearsed."""
     points = {point.group: point.what for point in (MEMBERS, WIRES, SEARCH, FORMATS)} | {PROTOCOL_GROUP: "protocol"}
     shipped = {point.group: point.shipped for point in (MEMBERS, WIRES, SEARCH, FORMATS)}
@@ -367,15 +548,16 @@ SAMPLE_TEXT = "One way, or the other."  # a review needs material
 SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan of each protocol
 
 
-async def list_protocols(convener: Convener, name: str | None = None) -> list[Json]:
+async def list_protocols(convener: Convener, name: str | None = None) -> list[ProtocolRow]:
     """Return each protocol: summary, package, tasks, seats, options as JSON schema, phases, and why it cannot run."""
     names = protocols.protocol_names() if name is None else [protocols.get_protocol(name).name]
     return [await _describe_protocol(protocol, convener) for protocol in names]
 
 
-async def _describe_protocol(name: str, convener: Convener) -> Json:
-    row: Json = {"name": name, "package": protocols.package_of(name)}
-    unknown: Json = {
+async def _describe_protocol(name: str, convener: Convener) -> ProtocolRow:
+    row: ProtocolRow = {
+        "name": name,
+        "package": protocols.package_of(name),
         "summary": "",
         "purpose": "",
         "use": "",
@@ -383,26 +565,30 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
         "options": {},
         "seats": [],
         "phases": [],
+        "calls": None,
+        "cost": None,
+        "example": f'council --protocol {name} "Your question"',
+        "note": "",
     }
-    unknown |= {"calls": None, "cost": None, "example": f'council --protocol {name} "Your question"'}
     try:
         protocol = protocols.get_protocol(name)
-        unknown |= {"purpose": protocol.purpose, "use": protocol.use, "example": protocol.example or unknown["example"]}
-        unknown |= {"summary": protocol.summary, "options": describe_options(protocol.load_options())}
-        unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
+        row["purpose"], row["use"] = protocol.purpose, protocol.use
+        row["example"] = protocol.example or row["example"]
+        row["summary"], row["options"] = protocol.summary, describe_options(protocol.load_options())
+        row["seats"], row["tasks"] = [seat.name for seat in protocol.seats], list(protocol.tasks)
         plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT), preview=True)
     except CouncilError as error:
-        return row | unknown | {"note": str(error)}
-    found = plan.as_json()
-    about = {
-        "seats": [seat.name for seat in plan.roster.seats],
-        "phases": list(plan.phases),
-        "note": word_for(plan.refusal, "cli"),
-    }
-    return row | unknown | about | {"calls": found["calls"], "cost": found["cost"]}
+        row["note"] = str(error)
+        return row
+    planned = plan.as_json()
+    row["seats"] = [seat.name for seat in plan.roster.seats]
+    row["phases"] = list(plan.phases)
+    row["calls"], row["cost"] = planned["calls"], planned["cost"]
+    row["note"] = word_for(plan.refusal, "cli")
+    return row
 
 
-def _build_member_row(member: str, vendor: str, needs: str) -> Json:
+def _build_member_row(member: str, vendor: str, needs: str) -> ListedMember:
     return {"member": member, "vendor": vendor, "available": not needs, "needs": needs}
 
 
@@ -422,8 +608,10 @@ def _lookup_price(convener: Convener, member: str) -> Json | None:
     return price.as_json() if price else None
 
 
-async def preview_seating(convener: Convener) -> Json:
-    """Return the members that the next plain question would have, by its plan, with notices: first, why it would be refused."""
+async def preview_seating(convener: Convener) -> SeatingPreview:
+    """Return the members that the next plain question would have, by its plan, with notices: first, why it would be
+    refused.
+    """
     try:
         plan = await convener.plan([TYPICAL_QUESTION], preview=True)
     except (ConfigError, UsageError) as error:  # the other rows show which members are available
@@ -434,7 +622,7 @@ async def preview_seating(convener: Convener) -> Json:
     except CouncilError as error:
         notices.insert(0, f"the next question would be refused: {message_for(error, 'cli')}")
     chair = [plan.roster.chair] if plan.roster.chair else []
-    places = [
+    places: list[SeatPreview] = [
         {"seat": seat.name, "member": seat.member, "vendor": seat.vendor, "fallbacks": list(seat.fallbacks)}
         for seat in (*plan.roster.seats, *chair)
     ]
@@ -442,14 +630,15 @@ async def preview_seating(convener: Convener) -> Json:
     return {"protocol": plan.protocol.name, "seats": places, "families": families, "notices": notices}
 
 
-def add_used_members(seats: Json, rows: list[Json]) -> Json:
+def add_used_members(seats: SeatingPreview, rows: Iterable[DoctorRow]) -> SeatingPreview:
     """Return the seats with the member that answers now (`used`): the fallback of one that failed; null if all did."""
     failed = {row["member"] for row in rows if row["answered"] is False}
     used = [
         next((name for name in (place["member"], *place["fallbacks"]) if name not in failed), None)
         for place in seats["seats"]
     ]
-    return seats | {"seats": [place | {"used": name} for place, name in zip(seats["seats"], used, strict=True)]}
+    places: list[SeatPreview] = [{**place, "used": name} for place, name in zip(seats["seats"], used, strict=True)]
+    return {**seats, "seats": places}
 
 
 def check_database(convener: Convener) -> list[str]:
@@ -463,7 +652,9 @@ def check_database(convener: Convener) -> list[str]:
 
 
 def list_warnings(convener: Convener) -> list[str]:
-    """Return warnings about keys that may leak, keys that the keyring does not return, and variables of OpenTelemetry."""
+    """Return warnings about keys that may leak, keys that the keyring does not return, and variables of
+    OpenTelemetry.
+    """
     shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]
     lines = [
         f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from council import events as ev
 from council.engine.minutes import Minutes
@@ -18,10 +18,11 @@ from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
 from council.planning.intent import Intent
 from council.planning.plan import Plan
-from council.planning.plan_object import make_packet_receipt
+from council.planning.plan_object import PacketReceipt, make_packet_receipt
 from council.planning.setup import RunSetup
 from council.protocols import find_protocol
-from council.runs.people import fill_form, form_fields
+from council.runs.excerpts import make_excerpt
+from council.runs.people import OpenQuestion, fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
 from council.runs.spending import DAY_S
 from council.settings import OriginKind, Settings, load_settings
@@ -32,6 +33,7 @@ from council.store.interface import (
     LEASE_SECONDS,
     OPEN_STATUSES,
     Attempt,
+    AttemptResult,
     Record,
     RunPage,
     RunRow,
@@ -95,7 +97,32 @@ def _add_state(row: StoredRun, state: RunState) -> RunRow:
     return {**row, "status": state.status, "running": state.is_running, "unfinished": can_continue}
 
 
-def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[Json]:
+class AttemptContent(TypedDict):
+    """What was sent, and what came back. Secrets are masked."""
+
+    request: str
+    result: AttemptResult | None
+
+
+class AttemptRow(AttemptContent):
+    """A request of a run."""
+
+    key: str
+    n: int
+    member: str
+    seat: str | None
+    why: str
+    most: float | None  # dollars that it could cost; None if the price is unknown
+
+
+class SentMaterial(TypedDict):
+    """The material that was sent. Secrets are masked."""
+
+    receipt: PacketReceipt
+    dossier: Json  # of the first seat
+
+
+def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[AttemptRow]:
     """Return requests of a run with their results. Secrets are masked."""
     known = {(event.key, event.n): event for event in events}
     return [
@@ -103,20 +130,26 @@ def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev
     ]
 
 
-def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Json:
-    row: Json = {"key": key, "n": attempt.n, "member": attempt.member, "seat": event.seat if event else None}
-    row |= {"why": event.why if event else "", "most": event.most if event else None}
+def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> AttemptRow:
     request = abbreviate_base64(attempt.body.decode("utf-8", "replace"))
-    redacted: Json = redact_value({"request": request, "result": attempt.result})
-    return row | redacted
+    content: AttemptContent = redact_value({"request": request, "result": attempt.result})
+    return {
+        "key": key,
+        "n": attempt.n,
+        "member": attempt.member,
+        "seat": event.seat if event else None,
+        "why": event.why if event else "",
+        "most": event.most if event else None,
+        **content,
+    }
 
 
-def describe_packet(record: Record) -> Json:
+def describe_packet(record: Record) -> SentMaterial:
     """Return the receipt of the material sent, and the dossier of the first seat. Secrets are masked."""
     setup = RunSetup.of(record)
     schema = find_protocol(setup.protocol).load_output_schema(setup.question.task)
     dossier = build_dossier(setup.packet, setup.question, setup.roster.seats[0], schema)
-    masked: Json = redact_value({"receipt": make_packet_receipt(setup.packet), "dossier": dossier})
+    masked: SentMaterial = redact_value({"receipt": make_packet_receipt(setup.packet), "dossier": dossier})
     return masked
 
 
@@ -182,7 +215,9 @@ class RunRecords:
     def __init__(
         self, folder: Path, env: Mapping[str, str], store: Store | None = None, *, keeps_open: bool = False
     ) -> None:
-        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after `close`."""
+        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after
+        `close`.
+        """
         self.folder, self.env = folder, env
         self.store_settings: Mapping[str, Any] | None = None
         self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
@@ -257,7 +292,8 @@ class RunRecords:
     ) -> list[RunRow]:
         """Return the runs with their status now, unfinished first, then newest first.
 
-        `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with this name.
+        `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with
+        this name.
         """
         filters = self._make_filters(here, status, **named)
         rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
@@ -296,6 +332,10 @@ class RunRecords:
         await self._index_older_runs()
         return await self.find_runs(await self.store.search_runs(words, limit))
 
+    async def excerpt(self, run: str, words: Sequence[str]) -> str:
+        """Return one line of the question, the answer or a statement of a run with these words around it."""
+        return make_excerpt(await self.store.list_texts(run), words)
+
     async def _index_older_runs(self) -> None:
         """Index runs that an older version has stored. Searches read the texts of the others, until all are indexed."""
         count = 0 if self.store.is_read_only else await self.store.count_runs({"indexed": 0})
@@ -319,7 +359,9 @@ class RunRecords:
         return options | {"record_weights": await load_weights(self.store)}
 
     async def plan_by_advice(self, intent: Intent, make: Callable[[Intent], Awaitable[Plan]]) -> Plan:
-        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of advice."""
+        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of
+        advice.
+        """
         from council.runs.advice import plan_by_advice
 
         return await plan_by_advice(intent, make, self.env)
@@ -362,7 +404,8 @@ class RunRecords:
         return run
 
     async def _remove(self, run: str, forks: Mapping[str, str]) -> str:
-        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows stay.
+        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows
+        stay.
 
         `forks` has the parent runs of unfinished forks.
         """
@@ -417,7 +460,8 @@ class RunRecords:
     async def select_expired_runs(
         self, settings: Settings, *, here: bool = False, limit: int | None = None
     ) -> list[RunRow]:
-        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only.
+        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder
+        only.
 
         In a shared database, a user decides about the own runs only.
         """
@@ -437,10 +481,10 @@ class RunRecords:
 
     # Human members
 
-    async def open_asks(self, run: str | None = None) -> list[Json]:
+    async def open_asks(self, run: str | None = None) -> list[OpenQuestion]:
         """Return the open questions to people, of one run or of all, each with the fields to fill in."""
         rows = await self.store.list_open_asks(await self.resolve_run(run) if run else None)
-        return [row | {"fields": form_fields(row["schema"])} for row in rows]
+        return [{**row, "fields": form_fields(row["schema"])} for row in rows]
 
     async def answer(self, run: str, key: str, text: str) -> bool:
         """Store a person's answer: text, or JSON for fields; an empty one abstains. Return whether it was in time.
@@ -484,8 +528,11 @@ def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
     return asyncio.run(find())
 
 
-def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return runs with their questions, for the completion of an id. Return nothing if there is no store, or it cannot be read."""
+def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return runs with their titles or questions, for the completion of an id.
+
+    Return nothing if there is no store, or it cannot be read.
+    """
     if not _has_store(env):
         return {}
 
@@ -500,4 +547,4 @@ def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
         rows = asyncio.run(read())
     except CouncilError:
         return {}
-    return {row["run"]: single_line(row["question"], 60) for row in rows}
+    return {row["run"]: single_line(row["title"] or row["question"], 60) for row in rows}

@@ -16,7 +16,7 @@ from council.settings.member_lookup import is_available
 from council.settings.model_lists import ModelListing, listing_key, load_listings, store_listings
 
 PLAN_TIMEOUT_S = 1.5  # seconds that a plan waits for lists
-COMMAND_TIMEOUT_S = 20.0  # seconds of `council models --refresh`
+COMMAND_TIMEOUT_S = 20.0  # seconds of `council list models --refresh`
 
 
 async def refresh_models(

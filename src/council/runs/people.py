@@ -6,11 +6,12 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from council.errors import UsageError
-from council.store.interface import Store
+from council.store.interface import OpenAsk, Store
 from council.types import Json
 
 ANSWER_POLL_S = 0.2  # seconds between checks for an answer
@@ -72,34 +73,87 @@ JSON_TYPES: dict[str, type | tuple[type, ...]] = {
 NO_CHOICE = "none"  # the choice that a blank field means
 
 
-def form_fields(schema: Json | None) -> list[Json]:
+class AnswerSchema(TypedDict, total=False):
+    """JSON schema of a typed answer, as far as forms use it."""
+
+    type: str
+    description: str
+    properties: dict[str, AnswerSchema]
+    required: list[str]
+    items: AnswerSchema
+    anyOf: list[AnswerSchema]
+    enum: list[Any]
+    const: Any
+    minimum: float
+    maximum: float
+    minItems: int
+    maxItems: int
+
+
+class FormField(TypedDict):
+    """A field of a form."""
+
+    name: str
+    kind: FieldKind
+    help: str
+    optional: NotRequired[bool]
+    choices: NotRequired[list[Any]]
+    minimum: NotRequired[float]
+    maximum: NotRequired[float]
+    minItems: NotRequired[int]
+    maxItems: NotRequired[int]
+    fields: NotRequired[list[FormField]]  # of a group, or of each row
+
+
+class OpenQuestion(OpenAsk):
+    """A question to a person that has no answer, with the fields to fill in; free text has none."""
+
+    fields: list[FormField]
+
+
+def _read_schema(schema: Json) -> AnswerSchema:
+    return cast(AnswerSchema, schema)
+
+
+def form_fields(schema: Json | None) -> list[FormField]:
     """Return the form's fields: name, kind, help, choices, whether it is optional, and nested fields.
 
     Fields with a single possible value are left out.
     """
-    shown = (schema or {}).get("properties", {}).items()
-    return [_form_field(name, of) for name, of in shown if not _fixed_value(of)]
+    return [] if schema is None else _list_fields(_read_schema(schema))
 
 
-def _form_field(name: str, schema: Json) -> Json:
+def _list_fields(schema: AnswerSchema) -> list[FormField]:
+    return [_form_field(name, of) for name, of in schema.get("properties", {}).items() if not _fixed_value(of)]
+
+
+def _form_field(name: str, schema: AnswerSchema) -> FormField:
     inner, optional = unwrap_optional(schema)
-    field = {
+    field: FormField = {
         "name": name,
         "kind": _field_kind(inner),
         "help": schema.get("description") or inner.get("description") or "",
     }
-    field |= {"optional": optional} if optional else {}
-    if inner.get("enum"):
-        field["choices"] = list(inner["enum"])
-    field |= {bound: inner[bound] for bound in ("minimum", "maximum", "minItems", "maxItems") if bound in inner}
+    if optional:
+        field["optional"] = True
+    if choices := inner.get("enum"):
+        field["choices"] = list(choices)
+    if "minimum" in inner:
+        field["minimum"] = inner["minimum"]
+    if "maximum" in inner:
+        field["maximum"] = inner["maximum"]
+    if "minItems" in inner:
+        field["minItems"] = inner["minItems"]
+    if "maxItems" in inner:
+        field["maxItems"] = inner["maxItems"]
     if field["kind"] in ("rows", "group"):
-        field["fields"] = form_fields(inner["items"] if field["kind"] == "rows" else inner)
-    elif field["kind"] == "list":
-        field |= {"choices": list(inner["items"]["enum"])} if inner["items"].get("enum") else {}
+        field["fields"] = _list_fields(inner["items"] if field["kind"] == "rows" else inner)
+    elif field["kind"] == "list" and (choices := inner["items"].get("enum")):
+        field["choices"] = list(choices)
     return field
 
 
-def _field_kind(schema: Json) -> FieldKind:
+def _field_kind(schema: AnswerSchema) -> FieldKind:
     if schema.get("enum"):
         return "choice"
     if schema.get("type") == "object":
@@ -109,7 +163,7 @@ def _field_kind(schema: Json) -> FieldKind:
     return SCALAR_KINDS.get(str(schema.get("type")), "text")
 
 
-def unwrap_optional(schema: Json) -> tuple[Json, bool]:
+def unwrap_optional(schema: AnswerSchema) -> tuple[AnswerSchema, bool]:
     """Return the schema without its null option, and whether it had one."""
     options = schema.get("anyOf")
     if not options:
@@ -118,9 +172,13 @@ def unwrap_optional(schema: Json) -> tuple[Json, bool]:
     return filled_in[0], len(filled_in) < len(options)
 
 
-def main_field(schema: Json) -> str | None:
+def main_field(schema: Json | None) -> str | None:
     """Return the name of the field that free text goes into."""
-    texts = [field["name"] for field in form_fields(schema) if field["kind"] == "text"]
+    return _find_main_field(form_fields(schema))
+
+
+def _find_main_field(fields: Iterable[FormField]) -> str | None:
+    texts = [field["name"] for field in fields if field["kind"] == "text"]
     return next((name for name in MAIN_FIELDS if name in texts), texts[0] if texts else None)
 
 
@@ -128,8 +186,10 @@ def fill_form(schema: Json | None, text: str) -> str:
     """Return the answer as JSON: parse JSON, or put free text into the main field and leave optional fields empty."""
     if schema is None or not text.strip():
         return text
-    value = _complete_answer(schema, _parse_object(text) or _fill_from_words(schema, text))
-    if missing := [_describe_field(field) for field in form_fields(schema) if field["name"] not in value]:
+    form = _read_schema(schema)
+    fields = _list_fields(form)
+    value = _complete_answer(form, fields, _parse_object(text) or _fill_from_words(fields, text))
+    if missing := [_describe_field(field) for field in fields if field["name"] not in value]:
         raise UsageError(
             f"the answer was not accepted, these fields are missing: {', '.join(missing)}; give JSON with all fields"
         )
@@ -146,14 +206,14 @@ def _parse_object(text: str) -> Json | None:
     return value if isinstance(value, dict) else None
 
 
-def _fill_from_words(schema: Json, text: str) -> Json:
+def _fill_from_words(fields: Sequence[FormField], text: str) -> Json:
     """Put free text into the main field, or its lines into the only list, and fill in the choices it names."""
-    main, fields = main_field(schema), form_fields(schema)
+    main = _find_main_field(fields)
     if main is None and [field["kind"] for field in fields] != ["list"]:
         raise UsageError(
             f"the answer was not accepted, free text is not enough: give JSON with {', '.join(map(_describe_field, fields))}"
         )
-    answer = (
+    answer: Json = (
         {main: text.strip()}
         if main
         else {fields[0]["name"]: [line.strip() for line in text.splitlines() if line.strip()]}
@@ -161,7 +221,7 @@ def _fill_from_words(schema: Json, text: str) -> Json:
     return answer | {field["name"]: choice for field in fields if (choice := _named_choice(field, text))}
 
 
-def _named_choice(field: Json, text: str) -> Any:
+def _named_choice(field: FormField, text: str) -> Any:
     """Return the only choice that the text names, as in `FAIL: the check is gone`."""
     if field["kind"] != "choice":
         return None
@@ -169,23 +229,20 @@ def _named_choice(field: Json, text: str) -> Any:
     return named[0] if len(named) == 1 else None
 
 
-def _complete_answer(schema: Json, answer: Json) -> Json:
+def _complete_answer(schema: AnswerSchema, fields: Sequence[FormField], answer: Json) -> Json:
     """Add fixed values and allowed blanks, in the schema's order, with unknown fields last."""
     fixed = {name: value for name, of in schema["properties"].items() if (value := _fixed_value(of))}
-    empty = {
-        field["name"]: blank
-        for field in form_fields(schema)
-        if (blank := _blank_value(field, main_field(schema))) is not ...
-    }
-    values = {**empty, **fixed, **_complete_rows(schema, answer)}
+    main = _find_main_field(fields)
+    empty = {field["name"]: blank for field in fields if (blank := _blank_value(field, main)) is not ...}
+    values = {**empty, **fixed, **_complete_rows(fields, answer)}
     return {name: values[name] for name in (*schema["properties"], *answer) if name in values}
 
 
-def _complete_rows(schema: Json, answer: Json) -> Json:
+def _complete_rows(fields: Iterable[FormField], answer: Json) -> Json:
     """Fill in the choice `none` where a row leaves that field out."""
     blanks = {
         field["name"]: {one["name"]: NO_CHOICE for one in field["fields"] if NO_CHOICE in one.get("choices", ())}
-        for field in form_fields(schema)
+        for field in fields
         if field["kind"] == "rows" and isinstance(answer.get(field["name"]), list)
     }
     filled = {
@@ -195,12 +252,13 @@ def _complete_rows(schema: Json, answer: Json) -> Json:
     return {**answer, **filled}
 
 
-def _fixed_value(schema: Json) -> Any:
+def _fixed_value(schema: AnswerSchema) -> Any:
     """Return the only possible value, if there is just one."""
-    return schema.get("const") or (schema["enum"][0] if len(schema.get("enum") or ()) == 1 else None)
+    choices = schema.get("enum") or ()
+    return schema.get("const") or (choices[0] if len(choices) == 1 else None)
 
 
-def _blank_value(field: Json, main: str | None) -> Any:
+def _blank_value(field: FormField, main: str | None) -> Any:
     """Return the blank value of a field, or `...` if it is required."""
     if field["name"] == "confidence":
         return "MEDIUM" if "MEDIUM" in field.get("choices", ()) else 0.5 if field["kind"] == "number" else ...
@@ -213,19 +271,23 @@ def _blank_value(field: Json, main: str | None) -> Any:
     return "" if field["kind"] == "text" and field["name"] != main else ...
 
 
-def _describe_field(field: Json) -> str:
-    return f"{field['name']} ({', '.join(map(str, field['choices']))})" if "choices" in field else str(field["name"])
+def _describe_field(field: FormField) -> str:
+    return f"{field['name']} ({', '.join(map(str, field['choices']))})" if "choices" in field else field["name"]
 
 
-def find_mismatch(schema: Json, value: Any, where: str = "") -> str:
+def find_mismatch(schema: Json, value: Any) -> str:
     """Return the first mismatch between value and schema, or an empty string."""
+    return _find_mismatch(_read_schema(schema), value, "")
+
+
+def _find_mismatch(schema: AnswerSchema, value: Any, where: str) -> str:
     options = schema.get("anyOf") or [schema]
     mismatches = [_check_value(option, value, where) for option in options]
     return "" if "" in mismatches else mismatches[0]
 
 
-def _check_value(schema: Json, value: Any, where: str) -> str:
-    kind = schema.get("type")
+def _check_value(schema: AnswerSchema, value: Any, where: str) -> str:
+    kind = schema.get("type", "")
     at = where or "it"
     if "const" in schema:
         return "" if value == schema["const"] else f"{at} must be {schema['const']}"
@@ -237,7 +299,7 @@ def _check_value(schema: Json, value: Any, where: str) -> str:
     return next(filter(None, inner), "")
 
 
-def _check_items(schema: Json, value: Any, where: str) -> list[str]:
+def _check_items(schema: AnswerSchema, value: Any, where: str) -> list[str]:
     if schema["type"] == "array":
         min_items, max_items = schema.get("minItems", 0), schema.get("maxItems")
         count = (
@@ -249,7 +311,7 @@ def _check_items(schema: Json, value: Any, where: str) -> list[str]:
         return [
             count,
             over,
-            *(find_mismatch(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1)),
+            *(_find_mismatch(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1)),
         ]
     properties = schema.get("properties", {})
     missing = [
@@ -260,14 +322,14 @@ def _check_items(schema: Json, value: Any, where: str) -> list[str]:
         *missing,
         *unknown,
         *(
-            find_mismatch(properties[name], item, _join_path(where, name))
+            _find_mismatch(properties[name], item, _join_path(where, name))
             for name, item in value.items()
             if name in properties
         ),
     ]
 
 
-def _check_bounds(schema: Json, value: Any, at: str) -> str:
+def _check_bounds(schema: AnswerSchema, value: Any, at: str) -> str:
     if "minimum" in schema and value < schema["minimum"]:
         return f"{at} must be {schema['minimum']:g} or more"
     return f"{at} must be {schema['maximum']:g} or less" if "maximum" in schema and value > schema["maximum"] else ""

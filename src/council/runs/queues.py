@@ -51,7 +51,7 @@ async def choose_queue(store: Store, setup: RunSetup, priority: int | None) -> R
     if why and not has_worker(await cast(WorkerStore, store).list_workers(), queue):
         raise UsageError(
             f'the run cannot be queued, because {why} and no worker of the queue "{queue}" is alive: '
-            "start `council worker` on this machine, or run it without --detach"
+            "start `council serve worker` on this machine, or run it without --detach"
         )
     return replace(setup, queue=queue, priority=priority or 0)
 
@@ -65,4 +65,4 @@ async def warn_without_worker(store: Store, run: str) -> str:
     queue = RunSetup.of(await store.load(run)).queue or ANY_WORKER
     if has_worker(await cast(WorkerStore, store).list_workers(), queue):
         return ""
-    return f'no worker of the queue "{queue}" is alive, so run {run} waits: start `council worker`'
+    return f'no worker of the queue "{queue}" is alive, so run {run} waits: start `council serve worker`'

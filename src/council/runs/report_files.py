@@ -16,6 +16,7 @@ from typing import Any
 from council import events as ev
 from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
+from council.engine.records import ReportObject
 from council.errors import StoreError
 from council.events import Entry
 from council.packet.secret_filter import PromptRedactor, redact_value
@@ -48,7 +49,10 @@ def slugify(text: str) -> str:
 
 
 def choose_report_dir(protocol: Protocol, task: str, report_dir: str | None, data: Path) -> str:
-    """Return the report folder: as configured, else by the protocol and the task. A relative one belongs to the folder of the run."""
+    """Return the report folder: as configured, else by the protocol and the task.
+
+    A relative one belongs to the folder of the run.
+    """
     if report_dir:
         return str(Path(report_dir).expanduser())
     if protocol.reports_in_project and task != "ask":
@@ -67,7 +71,10 @@ def open_report_folder(root: Path, name: str) -> Path:
 
 
 def create_report_folder(root: Path, name: str) -> Path:
-    """Create the report folder if it is missing, for this user only. `.agents/council` gets a .gitignore: findings are private."""
+    """Create the report folder if it is missing, for this user only.
+
+    `.agents/council` gets a .gitignore: findings are private.
+    """
     folder = root / name
     try:
         if link := _find_link(root, folder):
@@ -83,7 +90,10 @@ def create_report_folder(root: Path, name: str) -> Path:
 
 
 def _find_link(root: Path, folder: Path) -> Path | None:
-    """Return the first link on the way from a run's folder to its report folder. Links outside the folder are allowed."""
+    """Return the first link on the way from a run's folder to its report folder.
+
+    Links outside the folder are allowed.
+    """
     if not str(folder).startswith(f"{root}{os.sep}"):
         return None
     inside = [part for part in (folder, *folder.parents) if part.is_relative_to(root) and part != root]
@@ -241,7 +251,8 @@ def publish_draft(path: StrPath) -> None:
 
 # Redaction
 
-# The fields of an event with text from models, the web or the question. The others are names and numbers of this program.
+# The fields of an event with text from models, the web or the question. The others are names and numbers of this
+# program.
 FOREIGN_FIELDS: dict[type[ev.Event], tuple[str, ...]] = {
     ev.Asked: ("messages",),
     ev.Stated: ("said", "reply", "cut", "dropped", "cut_material", "missing"),
@@ -278,8 +289,11 @@ def write_report_files(record: Record, minutes: Minutes) -> None:
     publish_drafts(record, draft_report_files(record, minutes))
 
 
-def draft_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> list[str]:
-    """Write all report files as drafts beside their paths, which are returned. This takes all the space that they need."""
+def draft_report_files(record: Record, minutes: Minutes, report: ReportObject | None = None) -> list[str]:
+    """Write all report files as drafts beside their paths, which are returned.
+
+    This takes all the space that they need.
+    """
     if not minutes.report_path:
         return []
     view = find_protocol(RunSetup.of(record).protocol).load_report_view()
@@ -303,7 +317,8 @@ def publish_drafts(record: Record, paths: Sequence[str]) -> None:
 
 
 def discard_drafts(record: Record, paths: Sequence[str], stored: Sequence[Path]) -> None:
-    """Remove the drafts and the reserved files of a process whose run another one has ended, with the paths in `stored`.
+    """Remove the drafts and the reserved files of a process whose run another one has ended, with the paths in
+    `stored`.
 
     A reserved file that is one of these is about to be written by the other process, from a draft of the same name.
     """

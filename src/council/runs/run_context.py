@@ -40,7 +40,7 @@ from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import Record, Store, WorkerStore
 from council.store.shared import close_stores
-from council.types import CarryOut, Json, Roster, Step
+from council.types import CarryOut, Json, LookupRow, Roster, Step
 from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
@@ -52,7 +52,10 @@ MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
 
 @cache
 def sends_spans() -> bool:
-    """Return whether the standard variables of OpenTelemetry configure an exporter. They are read once, as by the exporter."""
+    """Return whether the standard variables of OpenTelemetry configure an exporter.
+
+    They are read once, as by the exporter.
+    """
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if exporter := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
@@ -239,10 +242,11 @@ class RunContext:
                     provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
                 )
             except SearchError as error:
-                return list_failures(queries, error)
+                return [dict(row) for row in list_failures(queries, error)]
             most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
             try:
-                return await research(found, queries, max_results=most, freshness=freshness)
+                rows = await research(found, queries, max_results=most, freshness=freshness)
+                return [dict(row) for row in rows]
             finally:
                 await close_provider(found)
 
@@ -262,7 +266,7 @@ def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
 
 
 def _make_lookup_effect(root: Path, *, redact: bool) -> Effect:
-    async def run_lookup(wanted: Json) -> list[Json]:
+    async def run_lookup(wanted: Json) -> list[LookupRow]:
         return await asyncio.to_thread(look, root, wanted, redact=redact)
 
     return run_lookup

@@ -26,7 +26,10 @@ def new_token() -> str:
 
 
 def load_token(env: Mapping[str, str], *, renew: bool = False) -> str:
-    """Return the token of this user's servers: open pages stay signed in when a server starts again. `renew` replaces it."""
+    """Return the token of this user's servers: open pages stay signed in when a server starts again.
+
+    `renew` replaces it.
+    """
     file = _folder(env) / "token"
     if not renew and (token := _read_token(file)):
         return token

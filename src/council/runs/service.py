@@ -1,4 +1,7 @@
-"""Composition root for runs: plan, run, resume, fork, cancel, audit. Only this package connects members, store and protocols."""
+"""Composition root for runs: plan, run, resume, fork, cancel, audit.
+
+Only this package connects members, store and protocols.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from council.calling.budget import Caps, SpendingPlan, explain_refusal, local_da
 from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
-from council.engine.minutes import Minutes
+from council.engine.minutes import Minutes, read_plan
 from council.engine.prompting import Prompts
 from council.errors import (
     BudgetSpent,
@@ -53,10 +56,10 @@ from council.planning.plan import (
     read_request,
     rehearse_paths,
 )
-from council.planning.plan_object import Conversation
+from council.planning.plan_object import Conversation, PlanObject
 from council.planning.rehearsal import looking_council, template_context
 from council.planning.setup import RunFlags, RunSetup
-from council.protocols.common.rosters import describe_rosters
+from council.protocols.common.rosters import DescribedRoster, describe_rosters
 from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
 from council.render.report import encode_report
@@ -81,12 +84,12 @@ from council.runs.outcome import (
 )
 from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import PERSISTED_FLAGS, RunContext
-from council.runs.spending import summarize_spending
+from council.runs.spending import SpendingObject, summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
 from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunStatus, Store
-from council.types import Json, Outcome, Roster, Step, estimate_tokens
+from council.types import Outcome, Roster, Step, estimate_tokens
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
@@ -163,7 +166,7 @@ class Convener(RunRecords):
     def caps(self) -> Caps:
         return self.run_context.caps
 
-    async def spending(self, since: str, user: str | None = None, user_cap: float | None = None) -> Json:
+    async def spending(self, since: str, user: str | None = None, user_cap: float | None = None) -> SpendingObject:
         """Return the cost of all runs since a day, or of those of a user, as the object `council.spend/1`."""
         rows, cap = await self.store.list_spending(since, user), self.caps.day if user is None else user_cap
         return summarize_spending(rows, since, local_date(time.time()), cap)
@@ -222,8 +225,9 @@ class Convener(RunRecords):
         will_run: bool = False,
         folder: Path | None = None,
     ) -> Plan:
-        """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the run's.
-        A preview leaves settings out that need trust."""
+        """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the
+        run's. A preview leaves settings out that need trust.
+        """
         folder = folder or self.folder
         if not preview:
             self._require_trust()
@@ -334,7 +338,7 @@ class Convener(RunRecords):
         self.check_plan(plan)
         return await self._enqueue_record(await self._make_record(plan), plan.as_json(), key)
 
-    async def _enqueue_record(self, record: Record, plan: Json, key: RequestKey | None = None) -> str:
+    async def _enqueue_record(self, record: Record, plan: PlanObject, key: RequestKey | None = None) -> str:
         if self.store.is_shared or self._flags.get("priority") is not None:
             from council.runs.queues import choose_queue
 
@@ -343,7 +347,7 @@ class Convener(RunRecords):
         setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
         ledger = Ledger(store, record, redact=redact_event)
-        convened = ev.Convened(record.run, record.name, plan, record.folder)
+        convened = ev.Convened(record.run, record.name, dict(plan), record.folder)
         user_rows: list[Row] = [("user_run", (user,))] if (user := setup.flags.get("user")) else []
         key_rows = [key.as_row()] if key else []
         await ledger.emit_durably(convened, ("queue", _format_run_row(record)), *user_rows, *key_rows)
@@ -375,7 +379,9 @@ class Convener(RunRecords):
         seats: Mapping[str, str] | None = None,
         stop: StopEvent | None = None,
     ) -> Minutes:
-        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
+        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is
+        unchanged.
+        """
         record, plan = await self._prepare_fork(run, phase, seats or {})
         setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
@@ -383,7 +389,9 @@ class Convener(RunRecords):
             await self._prepare_members(setup.roster, on_event)
             return await self._begin(store, record, plan, on_event, stop)
 
-    async def plan_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> Json:
+    async def plan_fork(
+        self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None
+    ) -> PlanObject:
         """Return the plan of a fork. Nothing is stored or sent."""
         return (await self._prepare_fork(run, phase, seats or {}))[1]
 
@@ -392,7 +400,7 @@ class Convener(RunRecords):
         record, plan = await self._prepare_fork(run, phase, seats)
         return await self._enqueue_record(record, plan, key)
 
-    async def _prepare_fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, Json]:
+    async def _prepare_fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, PlanObject]:
         parent = await self.store.load(await self.resolve_run(run))
         user = {name: self._flags.get(name) for name in ("user", "user_cap")}
         self._restore_run_context(parent)
@@ -405,10 +413,13 @@ class Convener(RunRecords):
             setup = replace(setup, spending=await self._fit_fork(setup, cap))
         run = await self.store.new_run_id()
         record = Record(run, parent.name, parent.folder, time.time(), parent.seed, setup.as_json(), is_new=True)
-        return record, plan
+        return record, read_plan(plan)
 
     async def _fit_fork(self, setup: RunSetup, cap: Cap) -> SpendingPlan:
-        """Return output limits with which the requests of a fork fit its cap. Its prompts are those of the parent's length."""
+        """Return output limits with which the requests of a fork fit its cap.
+
+        Its prompts are those of the parent's length.
+        """
         protocol, question, roster = protocols.get_protocol(setup.protocol), setup.question, setup.roster
         words = setup.spending.limits.words
         options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
@@ -449,7 +460,7 @@ class Convener(RunRecords):
         return cast("RunFlags", {**given_flags, "trusted": hashes})
 
     async def _begin(
-        self, store: Store, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
+        self, store: Store, record: Record, plan: PlanObject, on_event: Listener, stop: StopEvent | None
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
             ledger = Ledger(
@@ -462,7 +473,7 @@ class Convener(RunRecords):
             )
             if refusal := await self._hold_budget(ledger):
                 raise BudgetSpent(refusal)
-            convened = ev.Convened(record.run, record.name, plan, record.folder)
+            convened = ev.Convened(record.run, record.name, dict(plan), record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
             note_other_version(ledger)
             async with name_resume(store, ledger.run):
@@ -478,7 +489,9 @@ class Convener(RunRecords):
         resend: bool = True,
         only_open: bool = False,
     ) -> Minutes:
-        """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled meanwhile."""
+        """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled
+        meanwhile.
+        """
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
             await wait_for_release(self.store, run)
@@ -553,7 +566,10 @@ class Convener(RunRecords):
             )
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None, refusal: str = "") -> Minutes:
-        """Run the protocol to its end. With a `refusal` of the budget, stored answers are replayed and no request is sent."""
+        """Run the protocol to its end.
+
+        With a `refusal` of the budget, stored answers are replayed and no request is sent.
+        """
         council = self._make_council(ledger)
         if refusal:
             council.carry_out = partial(_skip_step, refusal)
@@ -623,8 +639,8 @@ class Convener(RunRecords):
             for entry in entries[seen:]:
                 minutes.on_event(entry)
             text = encode_report(minutes)
-            minutes.report = json.loads(text)
-            drafts.extend(report_files.draft_report_files(record, minutes, minutes.report))  # a full disk stops here
+            minutes.report = report = json.loads(text)
+            drafts.extend(report_files.draft_report_files(record, minutes, report))  # a full disk stops here
             return text
 
         try:
@@ -682,7 +698,7 @@ class Convener(RunRecords):
         differs = ["the verdict recomputed from the statements differs from the stored one"]
         return [] if json.dumps(again) == json.dumps(kept) else differs
 
-    def rosters(self, name: str | None = None) -> list[Json]:
+    def rosters(self, name: str | None = None) -> list[DescribedRoster]:
         """Describe all named rosters, or only `name`, each with its source."""
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
 

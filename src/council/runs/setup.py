@@ -1,4 +1,6 @@
-"""First setup: find keys, logins and local endpoints, test them without a paid call, and choose the seats for the user's file."""
+"""First setup: find keys, logins and local endpoints, test them without a paid call, and choose the seats for the
+user's file.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from council.calling.pricing import find_price
@@ -23,7 +25,6 @@ from council.settings import OriginKind, Provider, Settings
 from council.settings.catalogue import LOCAL_MEMBER, catalogue, find_newest, name_member, split_member
 from council.settings.config_files import config_folder
 from council.settings.member_lookup import DEFAULT_SEATS, ROUTER, is_available
-from council.types import Json
 
 OFFERED_PROTOCOLS = {  # as the default, with what each does
     "adaptive": "asks two members and stops if they agree",
@@ -32,6 +33,17 @@ OFFERED_PROTOCOLS = {  # as the default, with what each does
 UNREACHABLE_FAULTS = ("net", "stall", "cut", "overload")
 NO_CHAT_MODEL = re.compile(r"embed|whisper|tts|audio|image|dall-e|moderation|rerank|imagen|veo", re.I)
 State = Literal["works", "refused", "unreachable", "untested", "missing"]
+
+
+class SourceRow(TypedDict):
+    """A row of the table of `council init`."""
+
+    name: str
+    vendor: str
+    found: str
+    state: State
+    detail: str
+    models: int  # that the endpoint lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class Source:
     base_url: str = ""  # of an endpoint that is running but not configured
     project_file: str = ""  # the project file that defines it: other folders do not know it
 
-    def as_json(self) -> Json:
+    def as_json(self) -> SourceRow:
         return {
             "name": self.name,
             "vendor": self.vendor,
@@ -233,7 +245,9 @@ def _find_catalogue_member(source: Source, name: str) -> str:
 
 
 def _pick_member(source: Source, settings: Settings) -> str:
-    """Return a model for an endpoint that the catalogue does not know: one that the settings name, else the first listed."""
+    """Return a model for an endpoint that the catalogue does not know: one that the settings name, else the first
+    listed.
+    """
     places = (*settings.seats.values(), settings.chair)
     named = [*settings.models.values(), *(place.model for place in places if place.model)]
     own = [member for member in named if split_member(member)[0] == source.name]
@@ -271,7 +285,9 @@ def _places() -> list[str]:
 
 
 def assign_seats(models: Sequence[VendorModels]) -> list[VendorModels]:
-    """Return the vendor of each seat and of the chair: the seat's default vendor, else an unused one, else the least used."""
+    """Return the vendor of each seat and of the chair: the seat's default vendor, else an unused one, else the least
+    used.
+    """
     by_vendor = {one.vendor: one for one in models}
     wanted = {seat: catalogue().lines[row["model"]].vendor for seat, row in catalogue().seating.items()}
     seated: dict[str, VendorModels] = {}

@@ -1,7 +1,8 @@
-"""OpenTelemetry spans of a run, a fold over its events: one for the run, each phase and each request. Needs the extra `otel`.
+"""OpenTelemetry spans of a run, a fold over its events: one for the run, each phase and each request. Needs the extra
+`otel`.
 
-The names follow the GenAI conventions. The trace id is derived from the run id, so that the parts of a resumed run are one
-trace. A separate thread sends the spans; a collector that fails or hangs affects no run.
+The names follow the GenAI conventions. The trace id is derived from the run id, so that the parts of a resumed run are
+one trace. A separate thread sends the spans; a collector that fails or hangs affects no run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -29,16 +30,18 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.util.types import AttributeValue
 
 from council import events as ev
 from council.engine.ledger import Ledger, Listener
 from council.events import Entry
 from council.packet.secret_filter import redact_text
 from council.settings.catalogue import split_member
-from council.store.interface import Record
+from council.store.interface import AttemptResult, Record
 from council.types import Json, Message
 from council.version import __version__
 
+Attributes = dict[str, AttributeValue]  # of a span, by name
 FLUSH_TIMEOUT_S = 2.0  # at the end of the process
 SERVICE = "council"
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -50,6 +53,13 @@ PROVIDER_NAMES = {
     "xai": "x_ai",
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
+}
+# Attributes of token counts, by their names in `Usage.as_json`.
+USAGE_ATTRIBUTES: dict[Literal["in", "out", "cached", "written"], str] = {
+    "in": "input_tokens",
+    "out": "output_tokens",
+    "cached": "cache_read.input_tokens",
+    "written": "cache_creation.input_tokens",
 }
 NAME = re.compile(r"[\w.:/@+*-]{1,200}")  # of a model or a response; anything else may be text of a prompt
 NANOS = 1_000_000_000
@@ -127,7 +137,10 @@ def make_exporter() -> SpanExporter:
 
 
 def trace_run(ledger: Ledger, *, content: bool) -> Listener:
-    """Return a listener that makes the spans of a run and passes each event on. A failure ends the spans, not the run."""
+    """Return a listener that makes the spans of a run and passes each event on.
+
+    A failure ends the spans, not the run.
+    """
     listener = ledger.on_event
     try:
         content = content or os.environ.get(CONTENT_VARIABLE, "").lower() in CONTENT_VALUES
@@ -217,7 +230,7 @@ class RunSpans:
         name: str,
         what: str,
         at: float,
-        attributes: Json,
+        attributes: Attributes,
         *,
         parent: Span | None,
         kind: SpanKind = SpanKind.INTERNAL,
@@ -239,7 +252,7 @@ class RunSpans:
         """Return the span of a phase. One that an earlier process began has another span in this one."""
         if phase and phase not in self.phases:
             parent = self.phase_span(phase.rpartition("/")[0], at) or self.run_span
-            about = {"council.run": self.record.run, "council.phase": phase}
+            about: Attributes = {"council.run": self.record.run, "council.phase": phase}
             self.phases[phase] = self._start(f"phase {phase}", f"phase {phase} {self._part}", at, about, parent=parent)
         return self.phases.get(phase)
 
@@ -250,7 +263,7 @@ class RunSpans:
         phase = asked.phase if asked else event.key.rpartition("/")[0]
         kind, model = split_member(event.member)
         operation = "invoke_agent" if kind == "cli" else "chat"
-        about: Json = {
+        about: Attributes = {
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": PROVIDER_NAMES.get(kind, kind),
             "gen_ai.request.model": model or kind,
@@ -288,24 +301,21 @@ class RunSpans:
             span.set_status(Status(StatusCode.ERROR, detail if self.content else fault))
         span.end(int(at * NANOS))
 
-    def _find_result(self, key: str, n: int) -> Json:
+    def _find_result(self, key: str, n: int) -> AttemptResult | None:
         attempts = [one for one in self.record.attempts.get(key, []) if one.n == n]
-        return (attempts[0].result if attempts else None) or {}
+        return attempts[0].result if attempts else None
 
     def open_calls(self, key: str) -> list[int]:
         return [n for other, n in self.calls if other == key]
 
 
-def _describe_result(result: Json, content: bool) -> Json:
+def _describe_result(result: AttemptResult | None, content: bool) -> Attributes:
     """Return the attributes of a response: tokens, model, id and finish reason."""
-    usage, about = result.get("usage") or {}, {}
-    names = {
-        "in": "input_tokens",
-        "out": "output_tokens",
-        "cached": "cache_read.input_tokens",
-        "written": "cache_creation.input_tokens",
-    }
-    for name, attribute in names.items():
+    about: Attributes = {}
+    if result is None or "fault" in result:
+        return about
+    usage = result.get("usage") or {}
+    for name, attribute in USAGE_ATTRIBUTES.items():
         if usage.get(name) or (name in usage and name in ("in", "out")):
             about[f"gen_ai.usage.{attribute}"] = usage[name]
     if model := _clean_name(result.get("model")):
@@ -329,7 +339,7 @@ def _clean_name(value: Any) -> str:
     return redact_text(value) if isinstance(value, str) and NAME.fullmatch(value) else ""
 
 
-def _describe_messages(messages: Sequence[Message]) -> Json:
+def _describe_messages(messages: Sequence[Message]) -> Attributes:
     parts = [(one["role"], {"type": "text", "content": one["content"]}) for one in messages]
     system = [part for role, part in parts if role == "system"]
     rest = [{"role": role, "parts": [part]} for role, part in parts if role != "system"]

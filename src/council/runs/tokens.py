@@ -61,14 +61,14 @@ async def add_token(store: Store, name: str, scope: Scope, max_cost: float | Non
     cap = None if max_cost is None else usd_to_nanos(Decimal(str(max_cost)))
     if not await store.save_token(TokenRow(name, id_, salt, _hash_secret(secret, salt), scope, cap, time.time())):
         raise UsageError(
-            f"{quote_value(name)} has a token already: revoke it first with `council tokens revoke {name}`"
+            f"{quote_value(name)} has a token already: revoke it first with `council serve tokens revoke {name}`"
         )
     return f"ct-{id_}-{secret}"
 
 
 async def revoke_token(store: Store, name: str) -> None:
     if not await store.revoke_token(name, time.time()):
-        raise UsageError(f"there is no token {quote_value(name)}: `council tokens list` shows them")
+        raise UsageError(f"there is no token {quote_value(name)}: `council serve tokens list` shows them")
 
 
 async def find_user(store: Store, token: str) -> User | None:

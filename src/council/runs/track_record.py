@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.settings.schema import quote_value
-from council.store.interface import RunStatus, Store
+from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, Store, StoredOutcome
 from council.text_cleanup import single_line
-from council.types import Json
 
 LABELS = ("right", "wrong")
 MAX_NOTE_CHARS = 2000
@@ -32,6 +31,21 @@ class Records(Protocol):
     async def minutes(self, run: str) -> Minutes: ...
 
 
+class TrackRecordObject(TypedDict):
+    """A track record as it is shown; of a member also by its perspectives."""
+
+    right: int
+    labelled: int
+    brier: float | None
+    perspectives: NotRequired[dict[str, TrackRecordObject]]
+
+
+class OutcomeObject(StoredOutcome):
+    """The object `council.outcome/1`."""
+
+    schema: Literal["council.outcome/1"]
+
+
 @dataclass(frozen=True, slots=True)
 class TrackRecord:
     """How often a member or a perspective was right. `brier` is None if it never stated a confidence."""
@@ -44,12 +58,12 @@ class TrackRecord:
     def weight(self) -> float:
         return weigh_record(self.right, self.labelled)
 
-    def as_json(self) -> Json:
+    def as_json(self) -> TrackRecordObject:
         brier = None if self.brier is None else round(self.brier, 4)
         return {"right": self.right, "labelled": self.labelled, "brier": brier}
 
 
-async def label_run(records: Records, run: str, label: str, note: str = "") -> Json:
+async def label_run(records: Records, run: str, label: str, note: str = "") -> OutcomeObject:
     """Store whether the answer of a run was right, or which value was right, and return the stored row."""
     run = await records.resolve_run(run)
     minutes = await records.minutes(run)
@@ -67,7 +81,7 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> J
         raise UsageError(
             f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
         )
-    row = {
+    row: DecisionOutcome = {
         "at": time.time(),
         "label": "right" if is_right else "wrong",
         "value": value[:MAX_NOTE_CHARS],
@@ -81,14 +95,14 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> J
 # Which seats were right
 
 
-def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[Json]:
+def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatOutcome]:
     """Return the seats that are known to have been right or wrong.
 
-    A seat that shared the answer was right if the answer was. If the answer was wrong, a seat with another answer may have
-    been wrong too, so it is left out. With the right value, each seat's last statement is compared with it.
+    A seat that shared the answer was right if the answer was. If the answer was wrong, a seat with another answer may
+    have been wrong too, so it is left out. With the right value, each seat's last statement is compared with it.
     """
     shared = find_positions(minutes)
-    rows = []
+    rows: list[SeatOutcome] = []
     for seat in minutes.planned_seats:
         said = minutes.statements_of(seat.name)
         if not said:
@@ -117,15 +131,17 @@ def _was_right(shares: bool | None, is_right: bool) -> bool | None:
 def find_positions(minutes: Minutes) -> dict[str, bool]:
     """Return by seat whether it shared the answer; a seat is missing if the record does not say.
 
-    The verdict of every protocol says it in one of four forms: the notes of the chair, the referee's list, the attackers'
-    stances, or the verdicts of judges.
+    The verdict of every protocol says it in one of four forms: the notes of the chair, the referee's list, the
+    attackers' stances, or the verdicts of judges.
     """
     verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
     names = [seat.name for seat in minutes.planned_seats if seat.statements]
-    if verdict.get("shared_by") is not None and not verdict.get("verdict"):
-        holders = [*verdict["shared_by"], *verdict["joined"]]
+    shared_by = verdict.get("shared_by")
+    if shared_by is not None and not verdict.get("verdict"):
+        holders = [*shared_by, *verdict["joined"]]
         return {name: name in holders for name in names}
-    listed = (verdict.get("notes") or {}).get("recommendation_shared_by")
+    notes = verdict.get("notes")
+    listed = notes.get("recommendation_shared_by") if notes else None
     if listed is None:
         listed = (details.get("referee") or {}).get("shared_by")
     if listed is not None:
@@ -187,41 +203,32 @@ def weigh_record(right: int, labelled: int) -> float:
 
 async def load_weights(store: Store) -> dict[str, float]:
     """Return the weight of every member with enough labelled outcomes; all others count 1."""
-    found = summarize_records(await store.list_outcomes())
+    found = summarize_records(list_seats(await store.list_outcomes()))
     return {name: round(record.weight, 4) for name, record in found.items() if record.labelled >= MIN_OUTCOMES}
 
 
-def summarize_records(outcomes: Iterable[Json], by: str = "member") -> dict[str, TrackRecord]:
+def summarize_records(
+    seats: Iterable[SeatOutcome], by: Literal["member", "perspective"] = "member"
+) -> dict[str, TrackRecord]:
     """Return the track records by `member`, or by `perspective`; seats without one are left out."""
-    rows: dict[str, list[Json]] = {}
-    for outcome in outcomes:
-        for seat in outcome["seats"]:
-            if seat.get(by):
-                rows.setdefault(seat[by], []).append(seat)
-    return {name: _summarize(found) for name, found in rows.items()}
+    groups: dict[str, list[SeatOutcome]] = {}
+    for seat in seats:
+        if name := seat.get(by):
+            groups.setdefault(name, []).append(seat)
+    return {name: _summarize(group) for name, group in groups.items()}
 
 
-def _summarize(rows: list[Json]) -> TrackRecord:
-    stated = [(row["confidence"], row["right"]) for row in rows if row.get("confidence") is not None]
+def list_seats(outcomes: Iterable[DecisionOutcome]) -> list[SeatOutcome]:
+    return [seat for outcome in outcomes for seat in outcome["seats"]]
+
+
+def _summarize(rows: Sequence[SeatOutcome]) -> TrackRecord:
+    stated = [(share, row["right"]) for row in rows if (share := row.get("confidence")) is not None]
     brier = sum((share - right) ** 2 for share, right in stated) / len(stated) if stated else None
     return TrackRecord(sum(row["right"] for row in rows), len(rows), brier)
 
 
-def add_records(rows: list[Json], outcomes: Iterable[Json]) -> None:
-    """Add the track record of each member to its row, with those of the perspectives it had."""
-    listed = list(outcomes)
-    found = summarize_records(listed)
-    for row in rows:
-        if record := found.pop(row["member"], None):
-            row["record"] = record.as_json() | {"perspectives": _by_perspective(listed, row["member"])}
-
-
-def _by_perspective(outcomes: list[Json], member: str) -> Json:
-    own = [{"seats": [seat for seat in outcome["seats"] if seat["member"] == member]} for outcome in outcomes]
-    return {name: record.as_json() for name, record in summarize_records(own, "perspective").items()}
-
-
-def format_outcome(row: Mapping[str, Any]) -> list[str]:
+def format_outcome(row: StoredOutcome) -> list[str]:
     """Return the stored outcome in two lines."""
     value = f" (the right value is {single_line(row['value'], 80)})" if row["value"] else ""
     right = [seat["seat"] for seat in row["seats"] if seat["right"]]

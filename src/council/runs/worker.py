@@ -1,8 +1,9 @@
-"""Workers: processes that execute detached runs. A queued run is a row in the store, so it survives crashes of any process.
+"""Workers: processes that execute detached runs. A queued run is a row in the store, so it survives crashes of any
+process.
 
-`WorkerLoop` is the loop of all workers. `Worker` is the local one, for the SQLite store of one user: it starts when a run is
-queued and exits when idle. The client sends it the run's environment over a socket that only this user can open, so keys are
-never written to disk.
+`WorkerLoop` is the loop of all workers. `Worker` is the local one, for the SQLite store of one user: it starts when a
+run is queued and exits when idle. The client sends it the run's environment over a socket that only this user can open,
+so keys are never written to disk.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from council.settings.private_files import make_private_folder, open_private_han
 from council.store.interface import Store
 from council.store.locks import make_owner
 
-WORKER_COMMAND = (sys.executable, "-m", "council", "worker")
+WORKER_COMMAND = (sys.executable, "-m", "council", "serve", "worker")
 LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # file descriptor of the lock that a started worker inherits
 MAX_MESSAGE_BYTES = 8 << 20  # bytes of one message
 MAX_LOG_BYTES = 1 << 20  # bytes; a larger log is kept as worker.log.1, and replaces the one before
@@ -152,7 +152,10 @@ def _name_log(env: Mapping[str, str]) -> str:
 
 @contextmanager
 def worker_lock(folder: Path, inherited: int | None = None) -> Iterator[int | None]:
-    """Hold the lock of the single worker; yield None if another process has it. The system releases it after kill -9."""
+    """Hold the lock of the single worker; yield None if another process has it.
+
+    The system releases it after kill -9.
+    """
     make_private_folder(folder)
     handle = open_private_handle(folder / "worker.lock", os.O_RDWR) if inherited is None else inherited
     try:

@@ -1,4 +1,6 @@
-"""Search provider for local documents: split them into passages and index these with in-memory SQLite full-text search."""
+"""Search provider for local documents: split them into passages and index these with in-memory SQLite full-text
+search.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Research: run the queries, merge their results, and mark possible prompt injections.
 
-Marked results are not dropped: a page may discuss injections. Ordinary prose ("the system: a description", "JavaScript: The
-Good Parts", `eval()` by name, a Python session's `>>> print(x)`) is not marked. A line that begins with "System:" is,
-because it cannot be told from a role header.
+Marked results are not dropped: a page may discuss injections. Ordinary prose ("the system: a description", "JavaScript:
+The Good Parts", `eval()` by name, a Python session's `>>> print(x)`) is not marked. A line that begins with "System:"
+is, because it cannot be told from a role header.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NotRequired, TypedDict
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from council.errors import is_interrupt
 from council.search.provider import Hit, SearchError, SearchProvider
 from council.text_cleanup import strip_invisible, strip_to_line, truncate
-from council.types import Json
 
 # Prompt injections
 
@@ -92,7 +92,10 @@ def scan_text(text: str) -> list[str]:
 
 
 def scan_url(url: str) -> list[str]:
-    """Return the instructions in the words of a URL, which is shown too. Its markup is separated away, so it is not scanned."""
+    """Return the instructions in the words of a URL, which is shown too.
+
+    Its markup is separated away, so it is not scanned.
+    """
     words = re.sub(r"[-_+./?=&]+", " ", unquote(url))
     return _match_reasons(INSTRUCTION_PATTERNS, words)
 
@@ -120,6 +123,19 @@ TRACKING_PARAMS = {"gclid", "dclid", "fbclid", "msclkid", "yclid", "gbraid", "wb
 QueryResult = list[Hit] | SearchError
 
 
+class SearchRow(TypedDict):
+    """A result of a query; with `why`, a query without results or a general remark of a provider."""
+
+    query: str
+    title: NotRequired[str]
+    url: NotRequired[str]
+    snippet: NotRequired[str]
+    marked: NotRequired[list[str]]  # what looks like an instruction to a model
+    invisible: NotRequired[int]  # removed characters
+    why: NotRequired[str]
+    remark: NotRequired[bool]
+
+
 async def research(
     provider: SearchProvider,
     queries: Sequence[str],
@@ -127,10 +143,11 @@ async def research(
     max_results: int,
     freshness: str = "none",
     seconds: float = 15.0,
-) -> list[Json]:
+) -> list[SearchRow]:
     """Return a row for each distinct URL, the first results of all queries first, then a row for each failed query.
 
-    Duplicates are removed before the results of a query are cut to `max_results`. A provider's general remarks are rows with `remark: True`.
+    Duplicates are removed before the results of a query are cut to `max_results`. A provider's general remarks are rows
+    with `remark: True`.
     """
     max_results = min(max(1, max_results), MAX_RESULTS)
     searches = [
@@ -138,11 +155,13 @@ async def research(
         for turn, query in enumerate(queries, 1)
     ]
     results = list(zip(queries, await asyncio.gather(*searches), strict=True))
-    remarks = [{"query": provider.name, "why": remark, "remark": True} for remark in _read_remarks(provider) if queries]
+    remarks: list[SearchRow] = [
+        {"query": provider.name, "why": remark, "remark": True} for remark in _read_remarks(provider) if queries
+    ]
     return [*_result_rows(results, max_results), *_failure_rows(results), *remarks]
 
 
-def list_failures(queries: Sequence[str], error: SearchError) -> list[Json]:
+def list_failures(queries: Sequence[str], error: SearchError) -> list[SearchRow]:
     """Return the rows of queries that were not sent, because of this error."""
     return list(_failure_rows([(query, error) for query in queries]))
 
@@ -200,7 +219,7 @@ async def _search_once(
         return SearchError(f"{provider.name} failed unexpectedly ({type(error).__name__})")
 
 
-def _result_rows(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[Json]:
+def _result_rows(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[SearchRow]:
     """Yield the first new result of every query, then the second of every query, and so on."""
     seen: set[tuple[str, str]] = set()
     hits = {n: iter(found) for n, (_, found) in enumerate(results) if isinstance(found, list)}
@@ -218,22 +237,27 @@ def _next_new(hits: Iterator[Hit], seen: set[tuple[str, str]]) -> Hit | None:
     return None
 
 
-def _format_row(query: str, hit: Hit) -> Json:
-    title, snippet = (
-        _truncate_line(hit.title, MAX_TITLE_CHARS) or _truncate_line(hit.url, MAX_TITLE_CHARS),
-        _truncate_line(hit.snippet, MAX_SNIPPET_CHARS),
-    )
+def _format_row(query: str, hit: Hit) -> SearchRow:
+    title = _truncate_line(hit.title, MAX_TITLE_CHARS) or _truncate_line(hit.url, MAX_TITLE_CHARS)
+    snippet = _truncate_line(hit.snippet, MAX_SNIPPET_CHARS)
     marked = [*scan_text(f"{title}\n{snippet}"), *scan_url(hit.url)]
-    row = {"query": query, "title": title, "url": hit.url, "snippet": snippet, "marked": list(dict.fromkeys(marked))}
-    invisible = hit.invisible + strip_invisible(f"{hit.title}\n{hit.snippet}")[1]
-    return row | ({"invisible": invisible} if invisible else {})
+    row: SearchRow = {
+        "query": query,
+        "title": title,
+        "url": hit.url,
+        "snippet": snippet,
+        "marked": list(dict.fromkeys(marked)),
+    }
+    if invisible := hit.invisible + strip_invisible(f"{hit.title}\n{hit.snippet}")[1]:
+        row["invisible"] = invisible
+    return row
 
 
 def _truncate_line(text: str, max_chars: int) -> str:
     return truncate(strip_to_line(text), max_chars)
 
 
-def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[Json]:
+def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[SearchRow]:
     for query, hits in results:
         if isinstance(hits, SearchError) or not hits:
             yield {"query": query, "why": hits.reason if isinstance(hits, SearchError) else NO_RESULTS}
@@ -242,7 +266,8 @@ def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[Json]:
 def normalise_url(url: str) -> str:
     """Return a URL without what two addresses of one page may differ in, to detect duplicates.
 
-    That is: scheme, the ports 80 and 443, tracking parameters, fragment and trailing slash. An invalid URL stays as it is.
+    That is: scheme, the ports 80 and 443, tracking parameters, fragment and trailing slash. An invalid URL stays as it
+    is.
     """
     try:
         parts = urlsplit(url)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning, split_member
@@ -225,7 +225,10 @@ class Settings:
         return is_reasoning(member) or self.effort is not None
 
     def may_bill_errors(self, member: str) -> bool:
-        """Return whether the endpoint of a member may bill an error status. The vendors with a shipped address do not."""
+        """Return whether the endpoint of a member may bill an error status.
+
+        The vendors with a shipped address do not.
+        """
         provider = self.providers.get(split_member(member)[0])
         if provider is None or provider.name not in catalogue().providers:
             return True
@@ -256,6 +259,35 @@ def extend_timeout(seconds: float, *, thinks: bool) -> float:
 
 MAX_CACHED_SETTINGS = 32
 _cache: dict[tuple[object, ...], tuple[Mapping[str, str], tuple[object, ...], Settings]] = {}
+
+
+class SettingFlags(TypedDict, total=False):
+    """Settings of one run, by their names in Python. They override those of files and of the environment."""
+
+    seats: Mapping[str, str] | None  # members by seat
+    models: Sequence[str] | None
+    cheap: bool | None
+    seat_count: int | None
+    exclude_family: Sequence[str] | str | None
+    timeout: float | None
+    max_cost: float | None
+    allow_unpriced: bool | None
+    effort: str | None
+    grace: float | None
+    hedge: bool | None
+    check: bool | None
+    no_warm: bool | None
+    no_resend: bool | None
+    packet_tokens: int | None
+    report_dir: str | None
+    profile: str | None
+    trust: bool
+    is_row: bool  # `max_cost` is the part of a batch's limit that a row gets, which shortens no answer
+
+
+def drop_unset(flags: SettingFlags) -> SettingFlags:
+    """Return the flags that have a value."""
+    return cast("SettingFlags", {name: value for name, value in flags.items() if value is not None})
 
 
 def load_settings(

@@ -252,7 +252,9 @@ def default_owner() -> str:
 
 @lru_cache(maxsize=256)
 def find_names(folder: Path, owner: str | None) -> tuple[str, str]:
-    """Return the names that the runs of a folder are stored under: of their owner, and of the repository or the folder."""
+    """Return the names that the runs of a folder are stored under: of their owner, and of the repository or the
+    folder.
+    """
     root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
     return owner or default_owner(), root.name
 

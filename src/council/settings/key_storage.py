@@ -3,7 +3,8 @@
 A keyring cannot list its entries, so the variable names, never the keys, are written to keys.json beside the user's
 configuration. The keyring package is imported only if a key is stored.
 
-A command of the user, `[keys] command`, prints the key of a variable. Its output is kept in the memory of this process only.
+A command of the user, `[keys] command`, prints the key of a variable. Its output is kept in the memory of this process
+only.
 """
 
 from __future__ import annotations
@@ -140,7 +141,10 @@ _print_lock = threading.Lock()
 
 
 def read_keys(command: str, names: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
-    """Return what the command prints for each variable, "" if it has no key. It runs once for each, several at a time."""
+    """Return what the command prints for each variable, "" if it has no key.
+
+    It runs once for each, several at a time.
+    """
     import time
     from concurrent.futures import ThreadPoolExecutor
 

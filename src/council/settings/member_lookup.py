@@ -146,8 +146,8 @@ def resolve_member(member: str, settings: Settings, env: Mapping[str, str]) -> s
 def _resolve_short_name(name: str, settings: Settings, env: Mapping[str, str]) -> tuple[str | None, str]:
     """Return the available member that a short name means, and the keys of its providers.
 
-    A short name is a name, an alias or the start of a name of the catalogue, the model of a configured member, or a model
-    that a vendor lists. Raise ConfigError if it means no model or several.
+    A short name is a name, an alias or the start of a name of the catalogue, the model of a configured member, or a
+    model that a vendor lists. Raise ConfigError if it means no model or several.
     """
     if found := name.lower() in catalogue().lines and find_default_member(name.lower(), settings, env):
         return found, ""

@@ -1,4 +1,6 @@
-"""Lists of the models that vendors offer, as they were last fetched: the newest model of each line, and retired models."""
+"""Lists of the models that vendors offer, as they were last fetched: the newest model of each line, and retired
+models.
+"""
 
 from __future__ import annotations
 

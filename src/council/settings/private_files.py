@@ -1,8 +1,9 @@
 """Folders and files that Council creates, and the repair of permissions.
 
-What Council keeps for its user is private: folders 0700, files 0600, whatever the umask. What is created in a place that the
-user named, such as a folder for plots, follows the umask, but other users can never write to it. All other modules create
-folders and files through these functions; temporary ones by `tempfile`, which creates them for this user only.
+What Council keeps for its user is private: folders 0700, files 0600, whatever the umask. What is created in a place
+that the user named, such as a folder for plots, follows the umask, but other users can never write to it. All other
+modules create folders and files through these functions; temporary ones by `tempfile`, which creates them for this user
+only.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ CREATED_NAMES = (
 )
 # In a folder that the user named and that has other content too: names that only Council uses, and reports.
 UNMISTAKABLE_NAMES = ("council.db", "council.db-*", "council.db.damaged*", "worker.log", "worker.log.1", "worker.lock")
-REPORT_FOLDER, REPORT_NAME = "reports", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-*.*"
+DATABASE = "council.db"
+REPORT_FOLDER, REPORT_NAME = "reports", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-*.md"
 OTHER_NAMES = ("config.toml", "presets", "rosters", "cache", "lost+found", ".DS_Store")
 
 
@@ -58,12 +60,12 @@ def make_private_folder(folder: Path) -> None:
 
 def open_private_handle(path: StrPath, flags: int) -> int:
     """Open a file, which is created for this user only. One that exists keeps its permissions."""
-    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+    return _open_private(path, flags | os.O_CREAT | os.O_CLOEXEC)
 
 
 def open_private_file(path: StrPath, mode: str = "w", **text: Any) -> IO[Any]:
     """Open a file like `open(path, mode)`, which is created for this user only. Modes: w, wb, a, x."""
-    return open(path, mode, opener=_private_opener, **text)
+    return open(path, mode, opener=_open_private, **text)
 
 
 def make_private_file(path: Path) -> None:
@@ -81,8 +83,12 @@ def copy_private_file(source: StrPath, target: StrPath) -> None:
         shutil.copyfileobj(old, new)
 
 
-def _private_opener(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)
+def _open_private(path: StrPath, flags: int) -> int:
+    handle = os.open(path, flags, PRIVATE_FILE)
+    found = os.fstat(handle)
+    if found.st_size == 0 and PRIVATE_FILE & ~found.st_mode:  # it is new, and the umask takes rights from this user too
+        os.fchmod(handle, PRIVATE_FILE)
+    return handle
 
 
 # Places that the user named
@@ -105,6 +111,9 @@ def _named_opener(path: str, flags: int) -> int:
 def _make_folder(folder: Path, mode: int) -> None:
     try:
         os.mkdir(folder, mode)  # noqa: PTH102
+        found = folder.stat().st_mode
+        if PRIVATE_FOLDER & ~found:  # the umask takes rights from this user too
+            folder.chmod(stat.S_IMODE(found) | PRIVATE_FOLDER)
     except FileNotFoundError:
         if folder.parent == folder:
             raise
@@ -154,8 +163,9 @@ def _name_folders(repairs: Sequence[Repair]) -> str:
 def repair_folder(folder: Path, *, is_named: bool) -> Repair:
     """Make one of Council's folders private, with what Council created in it.
 
-    Only what belongs to this user changes, and no link is followed. If a folder that the user named contains other things, it
-    keeps its own permissions, and only what has a name that only Council uses changes. A private folder inside is not searched, because other users cannot open it.
+    Only what belongs to this user changes, and no link is followed. If a folder that the user named contains other
+    things, it keeps its own permissions, and only what has a name that only Council uses changes. A private folder
+    inside is not searched, because other users cannot open it.
     """
     repair = Repair(folder)
     with suppress(OSError):
@@ -173,12 +183,17 @@ def repair_folder(folder: Path, *, is_named: bool) -> Repair:
 
 def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
     names = os.listdir(handle)
-    is_ours = not is_named or len(list(_matching(names, (*CREATED_NAMES, *OTHER_NAMES)))) == len(names)
+    mode = os.fstat(handle).st_mode
+    has_database = DATABASE in names
+    is_ours = not is_named or (
+        has_database
+        and not mode & stat.S_ISVTX  # a folder for all users, such as /tmp
+        and len(list(_matching(names, (*CREATED_NAMES, *OTHER_NAMES)))) == len(names)
+    )
     for name in _matching(names, CREATED_NAMES if is_ours else UNMISTAKABLE_NAMES):
         _repair_entry(name, handle, repair)
-    if not is_ours and REPORT_FOLDER in names and _has_only_reports(handle):
+    if not is_ours and has_database and REPORT_FOLDER in names and _has_only_reports(handle):
         _repair_entry(REPORT_FOLDER, handle, repair)
-    mode = os.fstat(handle).st_mode
     if is_ours and mode & OTHER_USERS:
         with suppress(OSError):
             os.fchmod(handle, stat.S_IMODE(mode) & ~OTHER_USERS)
@@ -186,7 +201,7 @@ def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
 
 
 def _has_only_reports(parent: int) -> bool:
-    """Return whether a folder `reports` has files with the names of reports and nothing else."""
+    """Return whether a folder `reports` has at least one file, and only files with the names of reports."""
     try:
         handle = os.open(REPORT_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     except OSError:
@@ -195,7 +210,7 @@ def _has_only_reports(parent: int) -> bool:
         names = os.listdir(handle)  # noqa: PTH208
     finally:
         os.close(handle)
-    return len(list(_matching(names, [REPORT_NAME]))) == len(names)
+    return bool(names) and len(list(_matching(names, [REPORT_NAME]))) == len(names)
 
 
 def _repair_entry(name: str, parent: int, repair: Repair) -> None:
@@ -220,7 +235,10 @@ def _repair_entry(name: str, parent: int, repair: Repair) -> None:
 
 
 def _change_mode(name: str, parent: int, mode: int) -> None:
-    """Change the permissions without following a link. A file is not opened: closing it would release SQLite's locks."""
+    """Change the permissions without following a link.
+
+    A file is not opened: closing it would release SQLite's locks.
+    """
     if not hasattr(os, "O_PATH"):
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
         return

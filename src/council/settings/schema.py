@@ -326,7 +326,7 @@ _MODEL_MEANING, _FALLBACK_MEANING = (
     "Members asked in this order when the member fails; `[]` means none. Without the key, available members of other vendors are used.",
 )
 KEY_MEANINGS: Mapping[str, str] = {
-    "protocol": "Protocol of a question whose words and flags choose none; `auto`: by `council advise`. Not set: collaborative.",
+    "protocol": "Protocol of a question whose words and flags choose none; `auto`: the one that is worth its price. Not set: collaborative.",
     "timeout": "Time a member has for one phase, including its retries. Members that think have at least 300 s unless this is set.",
     "report_dir": "Folder for report files. Not set: `.agents/council` for reviews by judges, `reports` of the data folder for all others.",
     "effort": "Reasoning effort of the members that support it.",
@@ -359,7 +359,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "seats.NAME.fallback": _FALLBACK_MEANING,
     "chair.model": "Member of the chair.",
     "chair.fallback": _FALLBACK_MEANING,
-    "rosters.NAME.about": "One line for `council rosters`.",
+    "rosters.NAME.about": "One line for `council list rosters`.",
     "rosters.NAME.seats": "The seats, 2 to 9 for advisors.",
     "rosters.NAME.seats.name": "Name of the seat.",
     "rosters.NAME.seats.role": "Title of the seat.",

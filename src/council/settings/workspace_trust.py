@@ -1,7 +1,7 @@
 """Workspace trust: settings of a project's files that apply only after the user has trusted them.
 
-A request has the settings of one file that need trust. Its hash covers these settings, the paths they lead to and the content
-of scripts, so that a changed file needs trust again.
+A request has the settings of one file that need trust. Its hash covers these settings, the paths they lead to and the
+content of scripts, so that a changed file needs trust again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ class TrustRequest:
 
     @cached_property
     def digest(self) -> str:
-        """The hash of the values, of the paths that lead out of the project, and of scripts. It is the same in every clone."""
+        """The hash of the values, of the paths that lead out of the project, and of scripts.
+
+        It is the same in every clone.
+        """
         facts = {
             "keys": dict(self.values),
             "outside": {key: str(resolve(path)) for key, path in self._iter_paths() if not _inside(path, self.project)},
@@ -309,7 +312,10 @@ def revoke_trust(folder: Path, env: Mapping[str, str]) -> list[TrustRow]:
 
 
 def _trust_file(env: Mapping[str, str]) -> Path:
-    """Return the file of trusted hashes. It is in the user's configuration folder: a project can contain a data folder."""
+    """Return the file of trusted hashes.
+
+    It is in the user's configuration folder: a project can contain a data folder.
+    """
     return config_folder(env) / "trust.json"
 
 

@@ -9,10 +9,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypedDict, get_type_hints
+from typing import Annotated, Any, NotRequired, Protocol, TypedDict, final, get_type_hints
 
 from council.events import Attempted, Entry
-from council.types import Delivery, Json, Outcome
+from council.types import Delivery, Json, Outcome, UsageCounts
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
 
@@ -43,7 +43,10 @@ class RunState:
 
     @property
     def status(self) -> RunStatus:
-        """Return the status to show. Without a process, a detached run waits for the worker, and any other is stopped."""
+        """Return the status to show.
+
+        Without a process, a detached run waits for the worker, and any other is stopped.
+        """
         if self.stored is not RunStatus.RUNNING or self.is_owned:
             return self.stored
         return RunStatus.QUEUED if self.is_detached else RunStatus.STOPPED
@@ -84,8 +87,8 @@ class Column:
 class StoredRun(TypedDict):
     """A run as the database lists it. This is the only declaration of its row.
 
-    Each field is a column of `summaries` in both databases, which a migration adds. Lists, the types of the Python and the HTTP
-    API, their examples and the table of `council runs` are made from the fields, in their order.
+    Each field is a column of `summaries` in both databases, which a migration adds. Lists, the types of the Python and
+    the HTTP API, their examples and the table of `council runs` are made from the fields, in their order.
     """
 
     run: Annotated[str, Column("The id of the run.", "r2abcd", "RUN")]  # the column `id`
@@ -152,6 +155,38 @@ ANSWER_FAULTS = (
 )  # faults of an answer, not of a connection
 
 
+class AttemptEnd(TypedDict):
+    """What the result of a request ended; a mark is absent if it is not set."""
+
+    given_up: NotRequired[bool]  # the step
+    passed_on: NotRequired[bool]  # the part of its member in the step
+    hedged: NotRequired[bool]  # nothing: another member, asked at the same time, answered first
+
+
+@final
+class AnswerResult(AttemptEnd):
+    """Stored result of a request that was answered, also if the answer was not accepted."""
+
+    text: str
+    finish: str
+    usage: UsageCounts
+    model: str
+    id: NotRequired[str]  # that the endpoint gave the answer
+
+
+@final
+class FaultResult(AttemptEnd):
+    """Stored result of a request that failed."""
+
+    fault: str
+    detail: str
+    said: str
+    retry_after: float | None
+
+
+AttemptResult = AnswerResult | FaultResult
+
+
 @dataclass(slots=True)
 class Attempt:
     """One request that was sent or about to be sent, and its result (None if unknown)."""
@@ -159,7 +194,7 @@ class Attempt:
     n: int
     member: str
     body: bytes
-    result: Json | None = None
+    result: AttemptResult | None = None
     received: int = 0  # bytes of the answer so far, in this process
     sent_at: float = 0.0  # time of the event loop, in this process
     delivery: Delivery = field(default_factory=Delivery)  # in this process
@@ -167,7 +202,8 @@ class Attempt:
     @property
     def has_answer(self) -> bool:
         """Return whether the member answered, also if the answer was rejected."""
-        return self.result is not None and ("text" in self.result or self.result.get("fault") in ANSWER_FAULTS)
+        result = self.result
+        return result is not None and ("text" in result or result.get("fault") in ANSWER_FAULTS)
 
     @property
     def is_given_up(self) -> bool:
@@ -224,7 +260,10 @@ class Charge(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpendingRow:
-    """Stored spending of one request. `reserved` is None if the price is unknown, `charged` until there is an answer."""
+    """Stored spending of one request.
+
+    `reserved` is None if the price is unknown, `charged` until there is an answer.
+    """
 
     member: str
     price: Json | None
@@ -244,6 +283,70 @@ class SpendingRow:
     @property
     def amount(self) -> int:
         return (self.reserved if self.charged is None else self.charged) or 0
+
+
+class SpentRequest(TypedDict):
+    """A request that may cost money, in the order in which it is selected.
+
+    What belongs to its run is None if the run was removed.
+    """
+
+    run: str
+    key: str
+    n: int
+    member: str
+    at: float
+    day: str
+    reserved: int | None  # billionths of a dollar; None if the price is unknown
+    charged: int | None  # billionths of a dollar; None until there is an answer
+    estimated: int  # a `Charge`
+    answered: int  # 1 if there is an answer; a fault is none
+    usage: UsageCounts | None
+    name: str | None
+    folder: str | None
+    price: Json | None  # `Price.as_json`
+    protocol: str | None
+    status: str | None
+    cost: float | None
+    stops: int | None
+    saved: float | None
+
+
+class OpenAsk(TypedDict):
+    """A question to a person that has no answer."""
+
+    run: str
+    key: str
+    seat: str
+    prompt: str
+    schema: Json | None  # JSON schema of the answer; None for text
+    at: float
+
+
+class SeatOutcome(TypedDict):
+    """Whether a seat was right, and the probability behind its stated confidence."""
+
+    seat: str
+    perspective: str
+    member: str
+    right: bool
+    confidence: float | None
+
+
+class DecisionOutcome(TypedDict):
+    """How the decision of a run turned out."""
+
+    at: float
+    label: str  # right or wrong
+    value: str  # the value that was right, if it was named
+    note: str
+    seats: list[SeatOutcome]
+
+
+class StoredOutcome(DecisionOutcome):
+    """How the decision of a stored run turned out."""
+
+    run: str
 
 
 @dataclass(slots=True)
@@ -284,7 +387,10 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """Key of a request that a client may repeat, and the digest of its content. The owner is "" for the server's own token."""
+    """Key of a request that a client may repeat, and the digest of its content.
+
+    The owner is "" for the server's own token.
+    """
 
     owner: str
     key: str
@@ -334,9 +440,9 @@ class Connection(Protocol):
 class LedgerStore(Protocol):
     """Destination of rows: `post` queues them, `write` returns once they are on disk.
 
-    Rows of one run that are posted or written in one turn of the event loop are one transaction: the rows of a step's result
-    are stored together or not at all, and the requests of a phase share one. Rows are stored in their order. After a failure,
-    later rows of the run are refused.
+    Rows of one run that are posted or written in one turn of the event loop are one transaction: the rows of a step's
+    result are stored together or not at all, and the requests of a phase share one. Rows are stored in their order.
+    After a failure, later rows of the run are refused.
     """
 
     def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None: ...
@@ -418,12 +524,13 @@ class Store(LedgerStore, Protocol):
     # Search
 
     async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]: ...
+    async def list_texts(self, run: str) -> list[str]: ...
     async def index_older_runs(self, count: int) -> int: ...
     async def rebuild_search(self) -> None: ...
 
     # Questions to people
 
-    async def list_open_asks(self, run: str | None = None) -> list[Json]: ...
+    async def list_open_asks(self, run: str | None = None) -> list[OpenAsk]: ...
     async def save_answer(self, run: str, key: str, text: str) -> bool: ...
     async def get_answer(self, run: str, key: str, prompt: str) -> str | None: ...
 
@@ -435,7 +542,7 @@ class Store(LedgerStore, Protocol):
     async def sum_day(self, day: str, user: str | None = None) -> int:
         """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
 
-    async def list_spending(self, day: str, user: str | None = None) -> list[Json]: ...
+    async def list_spending(self, day: str, user: str | None = None) -> list[SpentRequest]: ...
 
     # Users
 
@@ -459,8 +566,8 @@ class Store(LedgerStore, Protocol):
 
     # Outcomes
 
-    async def save_outcome(self, run: str, row: Mapping[str, Any]) -> None: ...
-    async def list_outcomes(self, run: str | None = None) -> list[Json]: ...
+    async def save_outcome(self, run: str, row: DecisionOutcome) -> None: ...
+    async def list_outcomes(self, run: str | None = None) -> list[StoredOutcome]: ...
 
     # Upkeep
 
@@ -502,7 +609,10 @@ class WorkerStore(Store, Protocol):
         """Wake another worker for a run, after some seconds."""
 
     async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns for requests to a provider. Return the seconds until the first; the others follow at the interval."""
+        """Reserve turns for requests to a provider.
+
+        Return the seconds until the first; the others follow at the interval.
+        """
 
 
 LEASE_SECONDS = 30.0

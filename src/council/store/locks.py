@@ -175,8 +175,8 @@ def _find_runs(rows: Sequence[Sequence[str]], locks: Path) -> dict[int, str]:
 class Waiting:
     """Wait for the database: name the process that holds it, and let a suspended holder finish its transaction.
 
-    A holder that is suspended in a transaction would block every other process. It is continued until the caller has the
-    lock, then suspended again: it is outside of a transaction then, because only one process can be in one.
+    A holder that is suspended in a transaction would block every other process. It is continued until the caller has
+    the lock, then suspended again: it is outside of a transaction then, because only one process can be in one.
     """
 
     find: Callable[[], list[LockOwner]]

@@ -1,8 +1,8 @@
 """Run store in PostgreSQL, for several processes and machines. A process owns a run by a lease.
 
-The writing thread groups the rows of all runs of the process by table: one statement for each table and one round trip for
-the transaction. If the rows of a job are refused, the same statements are repeated job by job, so that only this job fails.
-A lost connection never loses rows or stores them twice: each transaction writes its number into the row of
+The writing thread groups the rows of all runs of the process by table: one statement for each table and one round trip
+for the transaction. If the rows of a job are refused, the same statements are repeated job by job, so that only this
+job fails. A lost connection never loses rows or stores them twice: each transaction writes its number into the row of
 its writer, where it is read back.
 """
 
@@ -257,7 +257,10 @@ class PostgresStore(WorkerTables, RunStore):
         return self._commit_separately(jobs)
 
     def _note_split(self, error: BaseException) -> None:
-        """Count a transaction that is repeated job by job, because the rows of a job were refused. Log the first one."""
+        """Count a transaction that is repeated job by job, because the rows of a job were refused.
+
+        Log the first one.
+        """
         self.split_commits += 1
         if self.split_commits == 1:
             logger.warning("%s; the rows of each run were stored separately", self._explain(error))

@@ -75,15 +75,21 @@ def clean_values(values: Sequence[Any]) -> list[Any]:
 
 def connect(url: str) -> psycopg.Connection[Any]:
     raw = psycopg.connect(
-        url, autocommit=True, cursor_factory=psycopg.RawCursor, connect_timeout=CONNECT_TIMEOUT_S,
-        application_name="council", keepalives_idle=30,
-    )  # fmt: skip
+        url,
+        autocommit=True,
+        cursor_factory=psycopg.RawCursor,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        application_name="council",
+        keepalives_idle=30,
+    )
     raw.execute(f"SET search_path = {SCHEMA}, pg_catalog")
     return raw
 
 
 def limit_transactions(raw: psycopg.Connection[Any], seconds: float) -> None:
-    """Let the server end a transaction of this process if it is stopped inside: it would block other owners of its runs."""
+    """Let the server end a transaction of this process if it is stopped inside: it would block other owners of its
+    runs.
+    """
     raw.execute(f"SET idle_in_transaction_session_timeout = {round(seconds * 1000)}")
     if raw.info.server_version >= 170000:  # also inside of a group of statements
         raw.execute(f"SET transaction_timeout = {round(max(seconds, MIN_TRANSACTION_S) * 1000)}")
@@ -112,7 +118,8 @@ def load_queue_schema() -> str:
     return SchemaManager.get_schema()
 
 
-# A look into the catalogue: the name of the table may be cached as unknown, although another process has just created it.
+# A look into the catalogue: the name of the table may be cached as unknown, although another process has just created
+# it.
 FIND_VERSION = f"""SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                    WHERE n.nspname = '{SCHEMA}' AND c.relname = 'schema_version'"""
 

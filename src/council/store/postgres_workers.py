@@ -31,8 +31,8 @@ LEASE_TURNS = """INSERT INTO rates AS r (provider, free_from)
                  ON CONFLICT (provider) DO UPDATE
                  SET free_from = greatest(r.free_from, clock_timestamp()) + make_interval(secs => $2::float8 * $3)
                  RETURNING extract(epoch FROM r.free_from - clock_timestamp())::float8 - $2::float8 * $3"""
-# Runs that no process executes: they run and their lease has expired, or they are queued and have no job, or its worker is dead.
-# They get one job each, of any worker. A job that is deleted here is still seen by the second query.
+# Runs that no process executes: they run and their lease has expired, or they are queued and have no job, or its worker
+# is dead. They get one job each, of any worker. A job that is deleted here is still seen by the second query.
 TAKE_OVER = f"""
     WITH lost AS (
       DELETE FROM procrastinate_jobs WHERE status = 'doing' AND task_name = '{RUN_TASK}' AND (worker_id IS NULL OR worker_id IN
@@ -58,7 +58,9 @@ HAND_ON = f"""INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lo
 
 
 class WorkerTables:
-    """Part of the store in PostgreSQL for workers, with its own connection and thread: commits do not wait for the disk."""
+    """Part of the store in PostgreSQL for workers, with its own connection and thread: commits do not wait for the
+    disk.
+    """
 
     is_shared = True
     url: str
@@ -93,7 +95,8 @@ class WorkerTables:
         await self._execute_aside(REMOVE_WORKER, name)
 
     async def take_over_runs(self, seconds: float) -> list[str]:
-        """Queue the runs that no process executes, by the clock of the database. Return those that no other worker has queued.
+        """Queue the runs that no process executes, by the clock of the database. Return those that no other worker has
+        queued.
 
         A job of the queue is lost if its worker gave no sign of life for so many seconds.
         """
@@ -104,7 +107,10 @@ class WorkerTables:
         await self._execute_aside(HAND_ON, queue, run, tries, seconds)
 
     async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns for requests to a provider. Return the seconds until the first; the others follow at the interval."""
+        """Reserve turns for requests to a provider.
+
+        Return the seconds until the first; the others follow at the interval.
+        """
         ((delay,),) = await self._execute_aside(LEASE_TURNS, provider, interval, count)
         return float(delay)
 

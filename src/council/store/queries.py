@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
@@ -22,15 +22,19 @@ from council.store.interface import (
     BudgetRefusal,
     Charge,
     Connection,
+    DecisionOutcome,
     Hold,
+    OpenAsk,
     Record,
     SpendingRow,
+    SpentRequest,
+    StoredOutcome,
     StoredRun,
 )
 from council.store.summaries import NO_LIMIT
-from council.store.texts import TextReader, index_older_runs, reset_index, unindex_run
+from council.store.texts import TextReader, index_older_runs, list_texts, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
-from council.types import Json, Outcome
+from council.types import Outcome
 
 R = TypeVar("R")
 NO_FILTERS: Mapping[str, object] = {}
@@ -40,17 +44,19 @@ NO_FILTERS: Mapping[str, object] = {}
 OUTCOME_COLUMNS = ("run", "at", "label", "value", "note", "seats")
 
 
-def save_outcome(db: Connection, run: str, row: Mapping[str, Any]) -> None:
+def save_outcome(db: Connection, run: str, row: DecisionOutcome) -> None:
     db.execute("DELETE FROM outcomes WHERE run = ?", (run,))
     values = (run, row["at"], row["label"], row["value"], row["note"], json.dumps(row["seats"], ensure_ascii=False))
     db.execute(f"INSERT INTO outcomes ({', '.join(OUTCOME_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def select_outcomes(db: Connection, run: str | None) -> list[Json]:
+def select_outcomes(db: Connection, run: str | None) -> list[StoredOutcome]:
     query = f"SELECT {', '.join(OUTCOME_COLUMNS)} FROM outcomes"
     found = db.execute(f"{query} WHERE run = ?", (run,)) if run else db.execute(f"{query} ORDER BY at, run")
-    rows = [dict(zip(OUTCOME_COLUMNS, row, strict=True)) for row in found.fetchall()]
-    return [row | {"seats": json.loads(row["seats"])} for row in rows]
+    return [
+        {"run": run_id, "at": at, "label": label, "value": value, "note": note, "seats": json.loads(seats)}
+        for run_id, at, label, value, note, seats in found.fetchall()
+    ]
 
 
 # Runs
@@ -110,11 +116,12 @@ SELECT_OPEN_ASKS = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM
           WHERE a.answer IS NULL AND r.status IN ('queued', 'running') AND (CAST(?1 AS TEXT) IS NULL OR a.run = ?1) ORDER BY a.at, a.key"""
 
 
-def select_open_asks(db: Connection, run: str | None) -> list[Json]:
+def select_open_asks(db: Connection, run: str | None) -> list[OpenAsk]:
     """Return the unanswered questions of one run or of all, oldest first."""
-    names = ("run", "key", "seat", "prompt", "schema", "at")
-    rows = (dict(zip(names, row, strict=True)) for row in db.execute(SELECT_OPEN_ASKS, (run,)))
-    return [row | {"schema": json.loads(row["schema"])} for row in rows]
+    return [
+        {"run": run_id, "key": key, "seat": seat, "prompt": prompt, "schema": json.loads(schema), "at": at}
+        for run_id, key, seat, prompt, schema, at in db.execute(SELECT_OPEN_ASKS, (run,))
+    ]
 
 
 def save_answer(db: Connection, run: str, key: str, text: str) -> bool:
@@ -197,14 +204,14 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
     }
 
 
-def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[Json]:
-    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer.
+def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[SpentRequest]:
+    """Return every request since that day that may cost money, with its token usage. A fault does not count as an
+    answer.
 
     Each row has the name, folder, protocol, status, cost and stops of its run; they are None for a removed run.
     """
-    json_columns = (("usage", 10), ("price", 13))
     of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
-    rows = db.execute(
+    found = db.execute(
         f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
                   json_extract(s.body, '$.usage'), r.name, r.folder, p.price, r.protocol, r.status, r.cost, r.stops, r.saved
@@ -213,31 +220,14 @@ def select_spending_since(db: Connection, day: str, user: str | None = None) -> 
            WHERE p.day >= ?{of_user} AND (p.key <> ? OR p.at > ? OR r.id IS NOT NULL) ORDER BY p.at""",
         (day, *([] if user is None else [user]), HOLD_KEY, time.time() - START_S),
     )
-    names = (
-        "run",
-        "key",
-        "n",
-        "member",
-        "at",
-        "day",
-        "reserved",
-        "charged",
-        "estimated",
-        "answered",
-        "usage",
-        "name",
-        "folder",
-        "price",
-        "protocol",
-        "status",
-        "cost",
-        "stops",
-        "saved",
-    )
-    return [
-        dict(zip(names, row, strict=True)) | {name: json.loads(row[n]) if row[n] else None for name, n in json_columns}
-        for row in rows
-    ]
+    return [_make_spent_request(row) for row in found]
+
+
+def _make_spent_request(values: Sequence[Any]) -> SpentRequest:
+    row = dict(zip(SpentRequest.__annotations__, values, strict=True))
+    for name in ("usage", "price"):
+        row[name] = json.loads(row[name]) if row[name] else None
+    return cast(SpentRequest, row)
 
 
 # Whole runs
@@ -357,7 +347,9 @@ def export_run(db: Connection, run: str, write: Callable[[str], object]) -> None
 
 
 def _list_parts(db: Connection, run: str) -> Iterator[tuple[str, str, Iterator[tuple[str | None, Any]]]]:
-    """Yield name, brackets and items of each list and object of an exported run; an item is a name, for a list None, and a value."""
+    """Yield name, brackets and items of each list and object of an exported run; an item is a name, for a list None,
+    and a value.
+    """
     events = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,))
     yield (
         "events",
@@ -496,7 +488,7 @@ class RunQueries(ABC):
         """Return the events after `seq`, the text streaming now by key, and the run's status."""
         return await self._read(lambda db: load_since(db, run, seq))
 
-    async def list_open_asks(self, run: str | None = None) -> list[Json]:
+    async def list_open_asks(self, run: str | None = None) -> list[OpenAsk]:
         """Return the unanswered questions of one run or of all, oldest first."""
         return await self._read(lambda db: select_open_asks(db, run))
 
@@ -511,6 +503,10 @@ class RunQueries(ABC):
         """Return runs that contain all of these words, in the order of lists."""
         return await self._read(lambda db: search_texts(db, words, limit))
 
+    async def list_texts(self, run: str) -> list[str]:
+        """Return the question of a run, then its answer and its statements, the newest first."""
+        return await self._read(lambda db: list_texts(db, run))
+
     async def index_older_runs(self, count: int) -> int:
         """Index runs of an older version for the search. Return how many: 0 if none is left."""
         return await self._write("", lambda db: index_older_runs(db, count))
@@ -522,7 +518,10 @@ class RunQueries(ABC):
             pass
 
     async def export_run(self, run: str, write: Callable[[str], object]) -> None:
-        """Write everything stored about a run as one JSON object, piece by piece. `write` is called by another thread."""
+        """Write everything stored about a run as one JSON object, piece by piece.
+
+        `write` is called by another thread.
+        """
         await self._read(lambda db: export_run(db, run, write))
 
     async def list_unfinished_forks(self) -> dict[str, str]:
@@ -538,11 +537,11 @@ class RunQueries(ABC):
     async def find_newest_unfinished(self, folder: str) -> str | None:
         return await self._read(lambda db: summaries.select_newest_unfinished(db, folder))
 
-    async def save_outcome(self, run: str, row: Mapping[str, Any]) -> None:
+    async def save_outcome(self, run: str, row: DecisionOutcome) -> None:
         """Store how the decision of a run turned out. A later label replaces an earlier one."""
         await self._write("", lambda db: save_outcome(db, run, row))
 
-    async def list_outcomes(self, run: str | None = None) -> list[Json]:
+    async def list_outcomes(self, run: str | None = None) -> list[StoredOutcome]:
         """Return the outcome of one run, or of all runs, oldest first."""
         return await self._read(lambda db: select_outcomes(db, run))
 
@@ -550,6 +549,6 @@ class RunQueries(ABC):
         """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
         return await self._read(lambda db: sum_day(db, day, user))
 
-    async def list_spending(self, day: str, user: str | None = None) -> list[Json]:
+    async def list_spending(self, day: str, user: str | None = None) -> list[SpentRequest]:
         """Return every request since that day that may cost money, of one user or of all, oldest first."""
         return await self._read(lambda db: select_spending_since(db, day, user))

@@ -1,7 +1,7 @@
 """Writing and reading of a run store, shared by the stores of all databases.
 
-One thread writes: it commits whatever is queued as soon as it is free, the rows of all runs of this process in one transaction.
-Another thread reads on its own connection, so that a slow write delays no reader.
+One thread writes: it commits whatever is queued as soon as it is free, the rows of all runs of this process in one
+transaction. Another thread reads on its own connection, so that a slow write delays no reader.
 """
 
 from __future__ import annotations
@@ -253,8 +253,8 @@ class RunStore(UserQueries):
     def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
 
-        Rows of one millisecond, also those of the next `write`, are one transaction. Rows that may wait are sent with the
-        next rows of the run, or after 50 ms.
+        Rows of one millisecond, also those of the next `write`, are one transaction. Rows that may wait are sent with
+        the next rows of the run, or after 50 ms.
         """
         with self._batch_lock:
             batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
@@ -392,7 +392,10 @@ class RunStore(UserQueries):
             self._failures.setdefault(job.run, error)
 
     async def _read(self, work: Callable[[Connection], R], *, after_own_writes: bool = True) -> R:
-        """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
+        """Read on the connection for reads.
+
+        The rows that this process has queued are included if they can be written.
+        """
         if after_own_writes:
             self._send_all_batches()
             if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result

@@ -1,4 +1,6 @@
-"""Run store in one SQLite file: open, lock and check the file, explain its errors, and read one that cannot be written."""
+"""Run store in one SQLite file: open, lock and check the file, explain its errors, and read one that cannot be
+written.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,10 @@ DAMAGE_WORDS = (
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
+    """Open the database to write, create it if it is missing, and bring it to the present schema.
+
+    Another one stays as it is.
+    """
     if path.exists() and not path.stat().st_size and has_lost_file(path):
         raise StoreError(explain_damage("the file is empty, but its log is not", path))
     if not path.exists():  # SQLite would create it by the umask
@@ -126,7 +131,8 @@ def _execute_migrations(db: sqlite3.Connection, migrations: Sequence[Path]) -> N
 def _find_applied_version(db: sqlite3.Connection) -> int:
     """Return the newest version whose schema the database has.
 
-    Council 0.2.0 stores its own version in a database that a newer process has just migrated. Such a migration is not repeated.
+    Council 0.2.0 stores its own version in a database that a newer process has just migrated. Such a migration is not
+    repeated.
     """
     present, expected, applied = _list_schema(db), set[tuple[str, str, str]](), 0
     model = sqlite3.connect(":memory:", isolation_level=None)
@@ -311,7 +317,9 @@ def is_writable(path: Path) -> bool:
 
 
 class ReadOnlyCopy:
-    """A database that cannot be written: opened as it is, or as a temporary copy if it has to be recovered or migrated."""
+    """A database that cannot be written: opened as it is, or as a temporary copy if it has to be recovered or
+    migrated.
+    """
 
     def __init__(self, path: Path) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -369,7 +377,10 @@ _last_checks: dict[Path, float] = {}  # by database: when this process checked i
 
 
 class SqliteStore(RunStore):
-    """Run store in one SQLite file. A store that cannot be written can still be read. A run is locked by a file lock."""
+    """Run store in one SQLite file.
+
+    A store that cannot be written can still be read. A run is locked by a file lock.
+    """
 
     database_errors = (OSError, sqlite3.Error, OverflowError, UnicodeDecodeError)
     begin = "BEGIN IMMEDIATE"
@@ -400,7 +411,10 @@ class SqliteStore(RunStore):
         return self._copy.db if self._copy else open_to_read(self.path)
 
     def _begin_again(self, jobs: Sequence[Job], error: BaseException) -> None:
-        """The second attempt raises other problems than a busy database. A run of this process may have paid for its rows."""
+        """The second attempt raises other problems than a busy database.
+
+        A run of this process may have paid for its rows.
+        """
         begin = partial(self._db.execute, self.begin)
         wait_if_busy(
             self.path,
@@ -508,8 +522,8 @@ class SqliteStore(RunStore):
 def shrink_database(path: Path, *, may_rewrite: bool) -> None:
     """Return free pages to the file system in small transactions. A database of an older version is rewritten once.
 
-    A reader keeps the pages it reads, and a writer waits for one small transaction. If the database is busy, the pages stay
-    free and are used again.
+    A reader keeps the pages it reads, and a writer waits for one small transaction. If the database is busy, the pages
+    stay free and are used again.
     """
     db = sqlite3.connect(path, isolation_level=None, timeout=SHRINK_TIMEOUT_S)
     try:

@@ -147,8 +147,8 @@ def _copy_readable_rows(source: Path, target: Path) -> list[str]:
 def _copy_to_read(source: Path, empty: Path) -> Path:
     """Copy a damaged database with its log, so that reading it changes nothing.
 
-    If its tables cannot be found, the copy gets the first page of an empty database, which has the same tables in the same
-    places. A list of tables alone fits on one page.
+    If its tables cannot be found, the copy gets the first page of an empty database, which has the same tables in the
+    same places. A list of tables alone fits on one page.
     """
     copy = empty.with_name("old.db")
     copy_private_file(source, copy)

@@ -1,12 +1,12 @@
 """Texts of runs: each is stored once, rows refer to it by number, and runs are found by its words.
 
-A prompt is part of a request and of an event; an answer is part of the results of an attempt and of its step, of a statement and
-of later prompts. Every long text is one row of the table `texts`, compressed from 2 KB on, and the JSON of the other rows has a
-reference in its place: a list of numbers, and of pieces that are too short for a row.
+A prompt is part of a request and of an event; an answer is part of the results of an attempt and of its step, of a
+statement and of later prompts. Every long text is one row of the table `texts`, compressed from 2 KB on, and the JSON
+of the other rows has a reference in its place: a list of numbers, and of pieces that are too short for a row.
 
-A search matches parts of words. The table `search_words` has every word once; SQLite's full-text index says which runs contain
-a word. A run is indexed when it is closed; a search reads the texts of other runs, and of all runs if SQLite has no full-text
-search.
+A search matches parts of words. The table `search_words` has every word once; SQLite's full-text index says which runs
+contain a word. A run is indexed when it is closed; a search reads the texts of other runs, and of all runs if SQLite
+has no full-text search.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class TextWriter:
         return dump_compact(self._replace_texts(value))
 
     def pack_request(self, body: bytes) -> bytes:
-        """Return a request with references if it is JSON that can be restored exactly; any other is returned as it is."""
+        """Return a request with references if it is JSON that can be restored exactly; any other is returned as it
+        is.
+        """
         if isinstance(body, JsonBytes):
             return REQUEST_MARK + self.pack(body.value).encode()
         with suppress(ValueError, RecursionError):  # not JSON, or a lone surrogate
@@ -339,13 +341,27 @@ def _list_words(db: Connection, run: str) -> list[str]:
 
 def _iter_texts(db: Connection, run: str) -> Iterator[str]:
     """Yield the question, statements and answers of a run, without case."""
+    return (text.casefold() for text in _iter_original_texts(db, run))
+
+
+def _iter_original_texts(db: Connection, run: str) -> Iterator[str]:
     texts = TextReader(db, run).read_all()
     for (found,) in db.execute(SEARCHABLE, (run,)):
-        yield from (text.casefold() for text in texts.unpack(found) if isinstance(text, str))
+        yield from (text for text in texts.unpack(found) if isinstance(text, str))
+
+
+def list_texts(db: Connection, run: str) -> list[str]:
+    """Return the question of a run, then its answer and its statements, the newest first; of a damaged run none."""
+    with suppress(ValueError, TypeError):
+        question, *others = _iter_original_texts(db, run)
+        return [question, *reversed(others)]
+    return []
 
 
 def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list[str]:
-    """Return the runs whose question, statements and answer contain all of the words, ignoring case, in the order of lists."""
+    """Return the runs whose question, statements and answer contain all of the words, ignoring case, in the order of
+    lists.
+    """
     wanted = [word.casefold() for word in words]
     found, unsure = _look_up(db, wanted) if has_index(db) else (None, wanted)
     matches = (
@@ -357,7 +373,9 @@ def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list
 
 
 def _look_up(db: Connection, wanted: Sequence[str]) -> tuple[set[int] | None, list[str]]:
-    """Return the numbers of the runs that may match, None for all, and the words that have to be looked up in their texts."""
+    """Return the numbers of the runs that may match, None for all, and the words that have to be looked up in their
+    texts.
+    """
     found: set[int] | None = None
     unsure: list[str] = []
     for word in wanted:

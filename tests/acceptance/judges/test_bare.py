@@ -1,4 +1,6 @@
-"""Bare `council` and a bare verb: they print the inferred task, ask at a terminal, and send nothing unasked elsewhere."""
+"""Bare `council` and a bare verb: they print the inferred task, ask at a terminal, and send nothing unasked
+elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_no_line_of_a_report_is_a_command_in_any_format(hostile: JudgesWorkspace
     for words in (
         ("runs", "show"),
         ("runs", "show", "--verbose"),
-        ("replay",),
+        ("runs", "replay"),
         ("runs", "export"),
         ("gate",),
         ("runs", "list"),

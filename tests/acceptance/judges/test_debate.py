@@ -329,7 +329,7 @@ def test_a_fallback_does_not_confirm_its_own_finding(judges: JudgesWorkspace, co
         ["judge-1.F1", "judge-2.F1"],
     )
     assert (report["consensus"], report["confidence"]) == ([], "LOW")
-    shown = council("replay", report["run"]).out
+    shown = council("runs", "replay", report["run"]).out
     assert "2 of 2 (judge" not in shown
     assert "One model answered for several judges by fallback (sim:judge-1 as judge-1, judge-2)" in shown
 

@@ -159,7 +159,7 @@ def test_a_review_without_material_makes_no_call_and_says_what_it_looked_for(
     assert (done.code, done.json["verdict"]) == (0, "PASS") and instead in text_of(judges, done.json)
     assert done.json["trust"]["level"] == "MEDIUM"
     assert "the words matched no file, so other material was reviewed" in done.json["trust"]["because"]
-    assert f"! N{instead[1:]}." in council("replay", done.json["run"]).out
+    assert f"! N{instead[1:]}." in council("runs", "replay", done.json["run"]).out
     calls = len(judges.provider.log)
     for _ in range(4):
         commit(judges.folder, {})

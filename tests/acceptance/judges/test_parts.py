@@ -1,4 +1,6 @@
-"""Reviews of a diff that is larger than the packet's budget: parts, their joined opinions, crashes and missing answers."""
+"""Reviews of a diff that is larger than the packet's budget: parts, their joined opinions, crashes and missing
+answers.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,7 @@ def test_each_judge_judges_every_part_and_its_opinions_are_joined(large: Path, j
     assert "2/2 judges responded" in text and "judge-1.md" in text
     for view in ("md", "html", "sarif", "junit", "github"):
         assert judges.council("report", run, "--format", view).code == 0, view
-    assert judges.council("replay", run).code == 0
+    assert judges.council("runs", "replay", run).code == 0
     assert judges.council("runs", "fsck").code == 0
 
 

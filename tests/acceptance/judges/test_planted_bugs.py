@@ -270,6 +270,32 @@ def test_fail_on_and_the_gate_exit_ten_for_findings_without_new_calls(shop: Judg
     assert (done.code, done.json["exit"], done.json["verdict"]) == (10, 10, "WARN")
 
 
+@pytest.mark.behaviour("issue-3-fail-on", "13-old-words")
+def test_a_report_with_fail_on_is_printed_and_gated_like_by_the_old_word(
+    shop: JudgesWorkspace, council: Terminal
+) -> None:
+    reviewed(council)
+    sent = len(shop.provider.log)
+    plain = council("report")
+    for arguments in ((), ("--rule", "consensus"), ("--fail-on", "never"), ("--fail-on", "critical")):
+        old = council("gate", *arguments)
+        level = () if "--fail-on" in arguments else ("--fail-on", "fail")
+        new = council("report", *arguments, *level)
+        assert (new.code, new.err, new.out) == (old.code, old.out, plain.out), arguments
+        told = council("report", *arguments, *level, "--json")
+        gate = told.json["gate"]
+        assert told.code == gate["exit"] == old.code
+        assert {name: gate[name] for name in ("verdict", "exit", "why", "rule")} == {
+            name: value for name, value in council("gate", *arguments, "--json").json.items() if name != "run"
+        }
+    sarif = council("report", "--format", "sarif", "--fail-on", "warn")
+    assert (sarif.code, sarif.json["version"]) == (10, "2.1.0")
+    assert "gate" not in council("report", "--json").json
+    refused = council("report", "--rule", "consensus")
+    assert (refused.code, refused.out) == (2, "") and "--fail-on fail" in refused.err
+    assert len(shop.provider.log) == sent
+
+
 @pytest.mark.behaviour("20-report-quick", "00-gate-needs-two")
 def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: JudgesWorkspace, council: Terminal) -> None:
     done = council("--quick", "validate", "src/shop", "--json")

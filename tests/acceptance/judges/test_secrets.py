@@ -182,7 +182,7 @@ def test_a_secret_that_a_judge_repeats_is_masked_in_the_prompts_of_the_events(
         place = judges.judge_answers.said.setdefault("judge/judge-1", opinion("FAIL"))
         place["findings"].append(finding("minor", "src/app.py:1", f"{kind}: {line}", fix=line))
     assert council("validate", "--debate", "src/app.py", "--json").code in (0, 1)
-    events = [json.loads(line) for line in council("replay", "--jsonl").out.splitlines()]
+    events = [json.loads(line) for line in council("runs", "replay", "--jsonl").out.splitlines()]
     second = [event for event in events if event["type"] == "asked" and event["key"].startswith("r2/")]
     assert second and all("[redacted:" in str(event["messages"]) for event in second)
     shown = json.dumps(events)
@@ -237,4 +237,4 @@ def test_a_key_that_a_judge_repeats_is_masked_in_later_prompts_but_sent_as_it_is
     second_round = [seen for seen in judges.provider.log if judges.judge_answers.key(seen).startswith("r2/")]
     assert len(second_round) == 3 and all(key in seen.prompt for seen in second_round)
     assert judges.council("runs", "fsck", run).code == 0
-    assert judges.council("replay", run).code == 0
+    assert judges.council("runs", "replay", run).code == 0

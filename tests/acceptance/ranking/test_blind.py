@@ -53,12 +53,12 @@ def test_no_prompt_names_a_seat_a_vendor_or_a_model_and_no_seat_reads_its_own_an
 @pytest.mark.behaviour("10-ranking-label-map", "40-fsck")
 def test_the_label_map_in_the_ledger_matches_the_prompts(workspace: Workspace, council: Terminal) -> None:
     report = council(*RANKING, QUESTION).json
-    told = [json.loads(line) for line in council("replay", "--jsonl").out.splitlines()]
+    told = [json.loads(line) for line in council("runs", "replay", "--jsonl").out.splitlines()]
     labels = {event["reader"]: event["labels"] for event in told if event["type"] == "labels"}
     asked = {workspace.answers.who(seen)[0]: seen.prompt for seen in workspace.provider.log if shown(seen.prompt)}
     assert labels == {reader: shown(prompt) for reader, prompt in asked.items()}
     assert sorted(labels) == sorted((*SEATS, "chair"))
-    assert council("replay", "--json").json == report
+    assert council("runs", "replay", "--json").json == report
     assert council("runs", "fsck").code == 0
 
 
@@ -103,7 +103,7 @@ def test_an_unreadable_ballot_is_absent_and_reported(
     ]
     assert sorted(report["ranking"]["ballots"]) == ["alpha", "gamma"]
     assert {row["seat"]: row["ballots"] for row in report["ranking"]["table"]} == {"alpha": 1, "beta": 2, "gamma": 1}
-    told = council("replay", "--verbose")
+    told = council("runs", "replay", "--verbose")
     assert "beta did not answer in rank" in told.out and "Ballots: 2 of 3; absent: beta" in told.out
 
 
@@ -160,7 +160,7 @@ def test_a_seat_without_an_answer_reads_both_of_the_others(
     assert sorted(shown(workspace.prompt("rank/gamma")).values()) == ["alpha", "beta"]
     assert [row["seat"] for row in report["ranking"]["table"]] == ["alpha", "beta"]
     assert report["status"] == "complete"
-    assert "gamma did not answer in the answer phase" in council("replay").out
+    assert "gamma did not answer in the answer phase" in council("runs", "replay").out
 
 
 @pytest.mark.behaviour("10-no-chair-keeps-what-rules-found")

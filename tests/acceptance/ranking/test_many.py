@@ -29,7 +29,7 @@ def test_thirty_seats_answer_and_rank_each_other_in_sixty_one_calls(workspace: W
     assert len(report["ranking"]["table"]) == 30
     assert {row["ballots"] for row in report["ranking"]["table"]} == {29}
     assert len(report["ranking"]["agreement"]) == 30 * 29 // 2
-    told = [json.loads(line) for line in council("replay", "--jsonl").out.splitlines()]
+    told = [json.loads(line) for line in council("runs", "replay", "--jsonl").out.splitlines()]
     labels = {event["reader"]: event["labels"] for event in told if event["type"] == "labels"}
     assert len({tuple(shown.values()) for shown in labels.values()}) == 31
     assert all(list(labels[name])[25:] == ["Z", "AA", "AB", "AC"] for name in MANY)

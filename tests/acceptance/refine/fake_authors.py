@@ -31,7 +31,8 @@ def make_error(severity: str, hits: str, flaw: str) -> Json:
 class Authors(FixedAnswers):
     """Fake endpoint: every attack finds an error, every author corrects it, and the first check finds a fatal one.
 
-    `base` is the seat on whose version the chair builds; `errors` maps the phase/seat of a critic to the errors it finds.
+    `base` is the seat on whose version the chair builds; `errors` maps the phase/seat of a critic to the errors it
+    finds.
     """
 
     base: str = "alpha"

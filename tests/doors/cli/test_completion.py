@@ -15,7 +15,7 @@ import pytest
 from council.doors.cli.ask import ask_command
 from council.doors.cli.completion import COMPLETERS, SHELLS, CommandLine
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, VERBS
+from council.doors.cli.params import CURRENT_COMMANDS, LIST_KINDS, SERVE_COMMANDS, VERBS
 from council.extensions import FORMATS
 from council.protocols import protocol_names
 from council.protocols.common.perspectives import list_presets
@@ -26,7 +26,8 @@ from tests.fork_server import command_path
 INSTALLED = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 FAIL_ON = {"fail", "warn", "critical", "significant", "never"}
 RUNS = set(management_group().commands["runs"].commands)  # type: ignore[attr-defined]
-ONE_WORD = {flag for option in ask_command().params for flag in (*option.opts, "-h", "--help") if flag.startswith("-")}
+SHOWN = [option for option in ask_command().params if isinstance(option, click.Option) and not option.hidden]
+ONE_WORD = {"-h", "--help"} | {flag for option in SHOWN for flag in option.opts}
 
 
 def shell(name: str, text: str, *arguments: str) -> str:
@@ -45,14 +46,19 @@ def script(name: str) -> str:
 
 
 def in_bash(line: str) -> set[str]:
-    """Return the completions of bash for a line. Readline splits it at blanks and `=`."""
+    """Return the completions of bash for a line."""
+    return {word for offered in bash_lines(line) for word in offered.split()}
+
+
+def bash_lines(line: str) -> set[str]:
+    """Return the same as whole lines. Readline splits the line at blanks and `=`; LISTING is the kind of completion."""
     words = [word for part in line.split(" ") for word in re.split(r"(=)", part) if word or part == ""]
     Path("council.bash").write_text(script("bash"), encoding="utf-8")
     asked = (
         "source ./council.bash; compopt() { COMPREPLY+=(+files); }; "  # it works only inside a completion
-        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _council_completion council; printf "%s\\n" "${COMPREPLY[@]}"'
+        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=${LISTING-9}; _council_completion council; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    return set(shell("bash", asked, *words).split())
+    return set(shell("bash", asked, *words).splitlines()) - {""}
 
 
 def offered_by_command(*words: str) -> set[str]:
@@ -61,30 +67,39 @@ def offered_by_command(*words: str) -> set[str]:
     return {item.value for item in completer.get_completions(list(words[:-1]), words[-1])}
 
 
-def in_fish(line: str) -> set[str]:
+def write_fish() -> str:
     Path("council.fish").write_text(script("fish"), encoding="utf-8")
-    output = shell("fish", f"source ./council.fish; complete -C '{line}'")
+    return "source ./council.fish"
+
+
+def in_fish(line: str) -> set[str]:
+    output = shell("fish", f"{write_fish()}; complete -C '{line}'")
     return {offered.partition("\t")[0].rpartition("=")[2] for offered in output.splitlines()}
 
 
 OFFERED = [
-    ("council ", {*VERBS, *COMMAND_HELP}),
+    ("council ", {*VERBS, *CURRENT_COMMANDS}),
     ("council ru", {"runs"}),
     ("council runs ", RUNS),
     ("council --quiet runs s", {word for word in RUNS if word.startswith("s")}),
     ("council --config council.toml presets ", {"show"}),
     ("council presets show ", set(list_presets())),
+    ("council list ", set(LIST_KINDS)),
+    ("council list presets --show sec", {"security-audit"}),
+    ("council serve ", set(SERVE_COMMANDS)),
+    ("council serve tokens ", {"add", "list", "revoke"}),
     ("council completion ", set(SHELLS)),
     ("council validate recent --fail-on ", FAIL_ON),
     ("council validate recent --fail-on=", FAIL_ON),
     ("council gate --fail-on=wa", {"warn"}),
+    ("council report --fail-on=wa", {"warn"}),
     ("council --format ", set(FORMATS.names)),
     ("council --preset sec", {"security-audit"}),
     ("council --protocol ", set(protocol_names())),
     ("council -m so", {"sonnet"}),
     ("council -m sonnet --model claude-h", {"claude-haiku-4.5", "claude-haiku-5.5"}),
     ("council validate --fo", {"--format"}),
-    ("council report --f", {"--format"}),
+    ("council report --f", {"--format", "--fail-on"}),
     ("council runs show --sh", {"--show"}),
 ]
 
@@ -104,7 +119,7 @@ def test_fish_offers_the_same_and_files(line: str, offered: set[str]) -> None:
 @pytest.mark.behaviour("50-completion")
 def test_every_flag_of_every_command_is_offered() -> None:
     assert in_bash("council -") == ONE_WORD
-    for name in COMMAND_HELP:
+    for name in CURRENT_COMMANDS:
         command = management_group().commands[name]
         shown = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
         flags = {flag for option in shown for flag in option.opts}
@@ -119,6 +134,21 @@ def test_runs_are_offered_by_name(council: Terminal) -> None:
     (run,) = (row["run"] for row in council("runs", "--json").json)
     assert in_bash("council resume ") == {run}
     assert run in in_fish("council runs show ")
+
+
+@pytest.mark.behaviour("50-completion-titles")
+def test_a_list_of_runs_has_their_titles(council: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
+    questions = ["Which queue fits *us*?", "Is Kafka,  or Redis [better]?"]
+    runs = {council("--protocol", "triad", "--json", question).json["run"]: question for question in questions}
+    titles = {run: " ".join(question.split()) for run, question in runs.items()}
+    fish = shell("fish", f"{write_fish()}; complete -C 'council runs show r'")
+    assert {f"{run}\t{title}" for run, title in titles.items()} <= set(fish.splitlines())
+    assert bash_lines("council resume r") == set(runs), "the tab key inserts an id"
+    monkeypatch.setenv("LISTING", "63")
+    assert bash_lines("council resume r") == {f"{run}  {title}" for run, title in titles.items()}
+    run = next(iter(runs))
+    assert bash_lines(f"council resume {run}") == {run}, "a single one is inserted"
 
 
 @pytest.mark.behaviour("50-completion")

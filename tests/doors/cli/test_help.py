@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -19,11 +20,13 @@ from council.doors.cli.help import (
     EXAMPLES,
     FLAG_GROUPS,
     PACKET_FLAGS,
+    RARE_COMMANDS,
+    TASKS,
     USUAL_FLAGS,
     describe_commands,
 )
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, COMMON_FLAGS, protocol_flags
+from council.doors.cli.params import ALIASES, COMMON_FLAGS, CURRENT_COMMANDS, OLD_WORDS, VERBS, protocol_flags
 from tests.paths import ROOT
 
 MAX_WORDS = 450
@@ -62,7 +65,7 @@ def shown_options(command: click.Command) -> list[click.Option]:
 @pytest.mark.behaviour("13-help-short")
 def test_every_command_has_one_group() -> None:
     groups = Counter(word for words in COMMAND_GROUPS.values() for word in words)
-    assert set(COMMAND_HELP) == set(groups), "add the command to a row of COMMAND_GROUPS in doors/cli/help.py"
+    assert set(CURRENT_COMMANDS) == set(groups), "add the command to a row of COMMAND_GROUPS in doors/cli/help.py"
     assert set(groups.values()) == {1}
 
 
@@ -85,16 +88,17 @@ def test_usual_flags_and_packet_flags_exist() -> None:
 
 
 @pytest.mark.behaviour("13-help-short")
-def test_short_help_has_usage_examples_usual_flags_and_all_commands(page) -> None:  # type: ignore[no-untyped-def]
+def test_short_help_has_usage_examples_usual_flags_and_the_usual_commands(page) -> None:  # type: ignore[no-untyped-def]
     text = page("--help")
     assert len(text.split()) <= MAX_WORDS
     assert text.startswith("Usage: council [FLAGS] [ask|validate|brainstorm|research] WORDS…\n")
     assert [len(line) for line in text.splitlines() if len(line) > 79] == []
     options = {option.name: option for option in ask_command().params}
     assert listed_flags(text) == {flag for name in USUAL_FLAGS for flag in options[name].opts}
-    places = [text.index(f"\n  {word} ") for words in COMMAND_GROUPS.values() for word in words if word in COMMAND_HELP]
+    usual = [word for words in COMMAND_GROUPS.values() for word in words if word not in RARE_COMMANDS]
+    places = [text.index(f"\n  {word} ") for word in usual]
     assert places == sorted(places)
-    assert len(places) == len(COMMAND_HELP)
+    assert [word for word in (*RARE_COMMANDS, *OLD_WORDS) if f"\n  {word} " in text] == []
     assert "--help-all" in text
     assert page("-h") == text
 
@@ -110,7 +114,7 @@ def test_full_help_and_the_reference_list_every_flag(page) -> None:  # type: ign
         assert {*option.opts, *option.secondary_opts} <= listed_flags(common)
         assert f"`{option.opts[-1]}`" in reference
     sections = {part.partition(":\n")[0]: part for part in f"council {rest}".split("\n\n")}
-    for path, command in all_commands(management_group().commands):
+    for path, command in all_commands(management_group(*CURRENT_COMMANDS).commands):
         if command.hidden:
             continue
         assert f"# {path}\n" in reference
@@ -119,10 +123,39 @@ def test_full_help_and_the_reference_list_every_flag(page) -> None:  # type: ign
             assert f"`{option.opts[-1]}`" in reference
 
 
+@pytest.mark.behaviour("13-help-all", "13-old-words")
+def test_full_help_names_the_other_names_of_flags_and_the_words_of_earlier_versions(page) -> None:  # type: ignore[no-untyped-def]
+    lines = [re.split(r"  +", line.strip()) for line in page("--help-all").splitlines()]
+    assert all([alias, meaning] in lines for alias, meaning in ALIASES.items())
+    assert all([f"council {word}", now] in lines for word, now in OLD_WORDS.items())
+
+
 @pytest.mark.behaviour("13-help-all")
 def test_the_generated_table_of_commands_is_current() -> None:
     stored = json.loads(COMMANDS_FILE.read_text(encoding="utf-8"))
     assert stored == describe_commands(management_group().commands), "run python scripts/make_flags.py"
+
+
+# Pages of tasks
+
+
+@pytest.mark.behaviour("13-help-task")
+def test_the_help_of_a_task_lists_the_flags_that_matter_for_it(page) -> None:  # type: ignore[no-untyped-def]
+    options = {option.name: option for option in ask_command().params}
+    assert set(TASKS) == set(VERBS)
+    for name, task in TASKS.items():
+        text = page(name, "--help")
+        assert text.startswith(f"Usage: council {name} ")
+        assert listed_flags(text) == {flag for row in task.flags for flag in options[row].opts}
+        assert page("--json", name, "-h") == page("help", name) == page(name.upper(), "--help") == text
+    assert "--base" in page("validate", "-h") and "--base" not in page("brainstorm", "-h")
+    assert "--technique" in page("brainstorm", "-h") and "--technique" not in page("validate", "-h")
+
+
+@pytest.mark.behaviour("13-help-task")
+def test_the_complete_help_of_a_task_is_that_of_every_flag(page) -> None:  # type: ignore[no-untyped-def]
+    assert page("validate", "--help-all") == page("--help-all")
+    assert page("explore", "--help") == page("--help"), "only the four tasks have a page"
 
 
 # Pages of commands
@@ -153,7 +186,7 @@ def test_packet_lists_the_flags_that_change_the_packet_and_accepts_the_others(pa
 
 
 @pytest.mark.behaviour("13-help-command")
-@pytest.mark.parametrize("command", ["runs show", "runs export", "report", "replay", "gate", "cancel"])
+@pytest.mark.parametrize("command", ["runs show", "runs export", "report", "runs replay", "replay", "gate", "cancel"])
 def test_config_is_not_listed_where_it_has_no_effect(page, command: str) -> None:  # type: ignore[no-untyped-def]
     assert "--config" not in page(*command.split(), "--help")
 
@@ -174,10 +207,10 @@ def test_every_flag_of_a_protocol_belongs_to_a_protocol() -> None:
 
 @pytest.mark.behaviour("13-help-light")
 def test_no_help_page_imports_a_heavy_module() -> None:
-    lines = [["--help"], ["--help-all"], ["runs", "--help"], ["packet", "--help"], ["serve", "-h"]]
+    lines = [["--help"], ["--help-all"], ["runs", "--help"], ["packet", "--help"], ["serve", "-h"], ["validate", "-h"]]
     code = (
         f"import sys; from council.doors.cli import run; codes = [run(line) for line in {lines!r}]; "
         f"print('\\n', codes, [m for m in {HEAVY!r} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1].strip() == "[0, 0, 0, 0, 0] []"
+    assert done.stdout.splitlines()[-1].strip() == "[0, 0, 0, 0, 0, 0] []"

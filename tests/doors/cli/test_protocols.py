@@ -1,4 +1,4 @@
-"""`council protocols`: purpose, seats, calls, price and an example of each protocol."""
+"""`council list protocols`: purpose, seats, calls, price and an example of each protocol."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def test_every_protocol_is_listed_with_purpose_calls_price_and_example(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     Path("council.toml").write_text(PRICED)
-    assert run(["protocols", "--json"]) == 0
+    assert run(["list", "protocols", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert set(SHIPPED_PROTOCOLS) <= set(rows)
-    assert run(["protocols"]) == 0
+    assert run(["list", "protocols"]) == 0
     shown = capsys.readouterr().out
     for name in SHIPPED_PROTOCOLS:
         row = rows[name]

@@ -54,7 +54,7 @@ def test_at_a_terminal_there_is_one_line_beside_answer_and_tail(name: str) -> No
     terminal = PseudoTerminal(Path.cwd(), *COMMANDS[name], columns=80, lines=24, stdout=True)
     assert terminal.wait_for_exit().code in (0, 3)
     rows = terminal.draw()
-    command = [sys.executable, "-m", "council", "replay", "--speed", "0"]
+    command = [sys.executable, "-m", "council", "runs", "replay", "--speed", "0"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     last = next(n for n, row in enumerate(rows) if row.startswith("no cost · "))
     assert FOOTER.fullmatch(" ".join(rows[last:])), "\n".join(rows)
@@ -92,7 +92,7 @@ def test_with_v_standard_error_has_the_plan_every_event_and_the_hints(workspace:
     assert "! alpha, beta and gamma use the same vendor (sim), so their agreement means less." in lines
     assert f"council {name} draft beta asked sim:beta" in lines
     assert any(line.startswith(f"report {workspace.data}") for line in lines)
-    assert f"replay: council replay {name}" in lines
+    assert f"replay: council runs replay {name}" in lines
     assert f" · {name} · council open" in lines[-1]
     assert "The draft of beta" in done.out
     shown = council("runs", "show").out

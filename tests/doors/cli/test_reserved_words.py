@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from council.doors.cli import run
-from council.doors.cli.params import LONE_WORDS, split_command
+from council.doors.cli.params import LONE_WORDS, MANAGEMENT_COMMANDS, split_command
 from council.errors import UsageError
 from tests.acceptance.helpers import Terminal, Workspace
 
@@ -21,7 +21,17 @@ ACCEPTANCE = ("help", "list", "version", "status", "login", "history", "settings
         ("help", ["--help"]),
         ("Help?", ["--help"]),
         ("version", ["--version"]),
-        ("list", ["runs"]),
+        ("list", ["list"]),
+        ("List?", ["list"]),
+        ("--json list", ["list", "--json"]),
+        ("list protocols", ["list", "protocols"]),
+        ("list models --price", ["list", "models", "--price"]),
+        ("list --json presets", ["list", "presets", "--json"]),
+        ("--json list presets --show security-audit", ["list", "presets", "--json", "--show", "security-audit"]),
+        ("list rosters", ["list", "rosters"]),
+        ("help list", ["list", "--help"]),
+        ("help validate", ["validate", "--help"]),
+        ("--json serve tokens add ann", ["serve", "tokens", "--json", "add", "ann"]),
         ("--json history", ["runs", "--json"]),
         ("ls", ["runs"]),
         ("usage", ["spend"]),
@@ -71,6 +81,14 @@ def test_other_such_words_suggest_a_command(typed: str, suggestion: str) -> None
     [
         "'list three ways to cut costs'",
         "list three ways to cut costs",
+        "list three ways to cache",
+        "list presets for my team",
+        "list models and their prices",
+        "list the presets",
+        "list colours",
+        "'list presets'",
+        "-- list presets",
+        "list presets -- now",
         "help me decide between Go and Rust",
         "help me",
         "show me the risks",
@@ -87,7 +105,9 @@ def test_other_such_words_suggest_a_command(typed: str, suggestion: str) -> None
 )
 def test_a_sentence_with_such_a_word_is_a_question(typed: str) -> None:
     arguments = shlex.split(typed)
-    assert split_command(arguments)[1] == arguments
+    word, rest = split_command(arguments)
+    assert rest == arguments
+    assert word not in MANAGEMENT_COMMANDS
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
@@ -97,6 +117,17 @@ def test_a_sentence_with_such_a_word_is_a_question(typed: str) -> None:
 def test_a_misspelt_command_is_refused(typed: str) -> None:
     with pytest.raises(UsageError, match="did you mean `council "):
         split_command(typed.split())
+
+
+@pytest.mark.behaviour("00-misspelt-never-runs")
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("list preset", "council list presets"), ("list roster", "council list rosters"), ("list runs", "council runs")],
+)
+def test_list_with_a_misspelt_kind_is_refused(typed: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        split_command(typed.split())
+    assert f"did you mean `{meant}`?" in str(caught.value) and f'council ask "{typed}"' in str(caught.value)
 
 
 @pytest.mark.behaviour("00-lone-words", "00-bare-usage")

@@ -96,7 +96,10 @@ def processes(data: Path) -> list[str]:
 
 
 def wait_for_exit(data: Path) -> None:
-    """Wait until no process uses this data folder. Only the found ones are polled: looking at all processes is expensive."""
+    """Wait until no process uses this data folder.
+
+    Only the found ones are polled: looking at all processes is expensive.
+    """
     while found := _find_processes(data):
         wait_until(partial(_are_gone, found, data), "the worker exits when idle")
 

@@ -146,7 +146,7 @@ async def test_twenty_starts_are_twenty_runs_in_one_worker(data: Path) -> None:
             for n in range(20):
                 group.start_soon(start, n)
         assert len(set(runs)) == 20
-        assert len([command for command in processes(data) if command.endswith("council worker")]) == 1
+        assert len([command for command in processes(data) if command.endswith("council serve worker")]) == 1
         statuses = [await wait_until_done(client, run) for run in runs]
         listed = (await call_tool(client, "council_list", limit=100))["runs"]
     assert {status["status"] for status in statuses} == {"complete"}
@@ -167,7 +167,7 @@ async def test_closing_the_pipe_during_a_wait_keeps_the_worker_running(tmp_path:
     assert (code, errors) == (0, "")
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in output)
     [worker] = processes(data)
-    assert worker.endswith("council worker")
+    assert worker.endswith("council serve worker")
     convener = Convener()
     try:
         assert await convener.cancel(run)

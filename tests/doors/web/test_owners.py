@@ -1,4 +1,6 @@
-"""No user reads, changes, repeats or spends the runs of another one: every route of the API, on both stores, generated from its description."""
+"""No user reads, changes, repeats or spends the runs of another one: every route of the API, on both stores,
+generated from its description.
+"""
 
 from __future__ import annotations
 

@@ -121,7 +121,9 @@ class StreamingMember(FunctionMember):
 
 @pytest.fixture
 def streaming_run(site: WebServer) -> Iterator[tuple[StreamingMember, Callable[[], str]]]:
-    """Run a council in another thread; yield the member and a function that waits until the run is stored, and returns its id."""
+    """Run a council in another thread; yield the member and a function that waits until the run is stored, and
+    returns its id.
+    """
     member, named = StreamingMember(), threading.Event()
     names: list[str] = []
 

@@ -260,13 +260,13 @@ def test_a_run_that_the_cap_of_its_user_does_not_cover_is_refused(provider: Fake
 
 @pytest.mark.behaviour("50-users-tokens")
 def test_the_command_prints_a_token_once_and_lists_and_revokes_it(council: Terminal) -> None:
-    assert "no tokens" in council("tokens").out
-    made = council("tokens", "add", "ann", "--scope", "chat", "--max-cost", "0.5")
+    assert "no tokens" in council("serve", "tokens").out
+    made = council("serve", "tokens", "add", "ann", "--scope", "chat", "--max-cost", "0.5")
     assert (made.code, made.err) == (0, "council: give this token to the user; it is not shown again\n")
     assert re.fullmatch(r"ct-[0-9a-f]{12}-[\w-]{43}\n", made.out)
-    listed = council("tokens", "list")
+    listed = council("serve", "tokens", "list")
     assert re.search(r"ann +chat +\$0\.50 +\d{4}-\d\d-\d\d +active", listed.out)
-    [row] = json.loads(council("tokens", "--json").out)
+    [row] = json.loads(council("serve", "tokens", "--json").out)
     assert (row["name"], row["scope"], row["max_cost_per_day"], row["revoked"]) == ("ann", "chat", 0.5, None)
     stored = Path(os.environ["COUNCIL_DATA"], "council.db").read_bytes()
     assert made.out.strip()[-43:].encode() not in stored
@@ -275,9 +275,9 @@ def test_the_command_prints_a_token_once_and_lists_and_revokes_it(council: Termi
         (("add", "Ann B"), 'council: "Ann B" is not a name for a token'),
         (("revoke", "bob"), 'council: there is no token "bob"'),
     ):
-        done = council("tokens", *wrong)
+        done = council("serve", "tokens", *wrong)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
         assert done.err.startswith(line)
-    assert council("tokens", "revoke", "ann").code == 0
-    assert "revoked" in council("tokens", "list").out
-    assert json.loads(council("tokens", "add", "ann", "--json").out)["scope"] == "runs"
+    assert council("serve", "tokens", "revoke", "ann").code == 0
+    assert "revoked" in council("serve", "tokens", "list").out
+    assert json.loads(council("serve", "tokens", "add", "ann", "--json").out)["scope"] == "runs"

@@ -1,4 +1,7 @@
-"""Recordings and calls of the vendors' SDKs. The SDKs take seconds to import, so only tests that use them import them."""
+"""Recordings and calls of the vendors' SDKs.
+
+The SDKs take seconds to import, so only tests that use them import them.
+"""
 
 from __future__ import annotations
 

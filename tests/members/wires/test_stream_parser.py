@@ -110,6 +110,22 @@ async def test_an_event_may_have_several_data_lines(provider: FakeProvider, end:
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("wire.events-of-several-lines")
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("slices", [1, 7, 0])
+async def test_a_line_of_an_event_may_be_whole_json(provider: FakeProvider, end: bytes, slices: int) -> None:
+    """Printed over several lines, the last item of a list, a number, and an empty object are whole JSON."""
+    odd = {"bytes": [226, 128, 148], "words": ["tabs", "spaces"], "parts": [{}, {}], "none": [None]}
+    first = {"choices": [{"delta": {"content": "Tabs"}, "logprobs": odd}]}
+    last = {"choices": [{"delta": {"content": "."}, "finish_reason": "stop"}], "usage": {"completion_tokens": 2}}
+    lines = [f"data: {line}\n" for event in (first, last) for line in [*json.dumps(event, indent=1).splitlines(), ""]]
+    body = "".join(lines).replace("data: \n", "\n").encode().replace(b"\n", end) + b"data: [DONE]" + end + end
+    provider.always("m1", Reply(raw=body, slices=slices))
+    answer, _ = await asked(provider.base_url)
+    assert (answer.text, answer.usage.output) == ("Tabs.", 2)
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("wire.events-of-several-lines")
 @pytest.mark.parametrize(
     "broken", [b'data: {"choices": [\n\n', b'data: {"a":\ndata: {"choices": []}\n\n', b"data: {]}\ndata: x\n\n"]
 )

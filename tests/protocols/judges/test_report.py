@@ -122,7 +122,7 @@ def test_holders_the_clerk_and_close_findings_are_named() -> None:
 def test_report_ends_with_time_responses_and_cost() -> None:
     *_, foot, _, cost = render_document(validated().minutes).splitlines()
     assert foot == "*Council completed in 7.0s. 2/2 judges responded.*"
-    assert cost == "*No cost · 2 calls · 200 tokens in, 40 out · `council replay r7k2`*"
+    assert cost == "*No cost · 2 calls · 200 tokens in, 40 out · `council runs replay r7k2`*"
 
 
 def test_verdicts_are_a_row_for_the_family_and_a_column_for_each_judge() -> None:

@@ -1,7 +1,8 @@
-"""Grouping on real reviews: 418 findings of three reviewers of eight projects, who worked alone, with their true defects.
+"""Grouping on real reviews: 418 findings of three reviewers of eight projects, who worked alone, with their true
+defects.
 
-`also` has further defects that a finding mentions, and `unsure` the pairs that an expert could decide otherwise; neither
-counts as a false group. `clerk` has the groups of a strong model that was asked by the prompt of the clerk.
+`also` has further defects that a finding mentions, and `unsure` the pairs that an expert could decide otherwise;
+neither counts as a false group. `clerk` has the groups of a strong model that was asked by the prompt of the clerk.
 """
 
 from __future__ import annotations

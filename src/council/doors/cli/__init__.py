@@ -19,6 +19,9 @@ from council.doors.cli.ci_log import CI_VARIABLES, guard_output
 from council.doors.cli.params import (
     COMPLETE_VARIABLE,
     MANAGEMENT_COMMANDS,
+    OLD_WORDS,
+    OLD_WORDS_WITHOUT_NOTICE,
+    VERBS,
     fill_optional_values,
     place_continued_run,
     split_command,
@@ -83,7 +86,8 @@ def run(arguments: list[str]) -> int:
     wants_json = _wants_json(_arguments_before_dashes(arguments))
     try:
         word, rest = split_command(fill_optional_values(place_continued_run(arguments, _is_run)))
-        if word in MANAGEMENT_COMMANDS and (page := _help_page(rest)):
+        _name_replacement(word, arguments)
+        if page := _help_page(word, rest):
             click.echo(page)
             return 0
         if not HELP_FLAGS.intersection(arguments):  # help reads no folder
@@ -154,13 +158,35 @@ def _load_command(word: str) -> click.Command:
     return ask_command()
 
 
-def _help_page(arguments: list[str]) -> str | None:
-    """Return the help page of a management command if the arguments ask for it; its modules are not imported."""
+def _name_replacement(word: str, arguments: list[str]) -> None:
+    """Say on standard error what to use instead of a word of an earlier version."""
+    if word not in OLD_WORDS or word in OLD_WORDS_WITHOUT_NOTICE:
+        return
+    flags = set(_arguments_before_dashes(arguments))
+    if flags & {"-q", "--quiet"}:
+        return
+    from council.doors.cli.views import write_status  # only needed for this line
+
+    is_plain = "--no-color" in flags or "NO_COLOR" in os.environ
+    write_status(f"council {word} is now {OLD_WORDS[word]}", is_dim=not is_plain, ascii="--ascii" in flags)
+
+
+def _help_page(word: str, arguments: list[str]) -> str | None:
+    """Return the help page of a command or a task if the arguments ask for it; the modules of a command are not
+    imported.
+    """
     if not any(flag.startswith(("-h", "--help")) for flag in arguments):
         return None
-    from council.doors.cli.help import command_help
+    if word in MANAGEMENT_COMMANDS:
+        from council.doors.cli.help import command_help
 
-    return command_help(arguments)
+        return command_help(arguments)
+    flags = set(_arguments_before_dashes(arguments))
+    if word.lower() in VERBS and flags & {"-h", "--help"} and "--help-all" not in flags:
+        from council.doors.cli.ask import task_page
+
+        return task_page(word.lower())
+    return None
 
 
 def _question_hint(arguments: list[str]) -> str:

@@ -44,7 +44,7 @@ COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR co
 }
 
 
-def ask_command() -> click.Command:
+def ask_command() -> AskCommand:
     version = click.Option(
         ["--version"],
         is_flag=True,
@@ -89,6 +89,12 @@ class AskCommand(click.Command):
         return {"help" if "--help" in option.opts else str(option.name): row for option, row in rows if row}
 
 
+def task_page(task: str) -> str:
+    """Return the help page of a task, such as `council validate --help`."""
+    command = ask_command()
+    return help.task_help(task, command.flag_rows(click.Context(command)))
+
+
 def _print_full_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and isinstance(context.command, AskCommand):
         click.echo(help.full_help(context.command.flag_rows(context)))
@@ -109,6 +115,12 @@ class OptionalValue(click.Option):
 
 
 def make_option(flag: dict[str, Any]) -> click.Option:
+    option = _make_option(flag)
+    option.hidden = flag.get("hidden", False)
+    return option
+
+
+def _make_option(flag: dict[str, Any]) -> click.Option:
     names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
     if flag.get("negatable"):
         both = f"{flag['flag']}/--no-{flag['flag'][2:]}"
@@ -159,7 +171,7 @@ def packet_command() -> click.Command:
     """Build `council packet`, which accepts the flags of a question and lists those that change the packet."""
     options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
     for option in options:
-        option.hidden = option.name not in help.PACKET_FLAGS  # accepted, but without an effect
+        option.hidden |= option.name not in help.PACKET_FLAGS  # accepted, but without an effect
     accept = click.Option(["--accept-secret"], metavar="REASON", help=ACCEPT_SECRET_HELP)
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…", shell_complete=complete_file)
     return click.Command("packet", params=[words, accept, *options], callback=show_packet, help=COMMAND_HELP["packet"])
@@ -172,9 +184,15 @@ def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
         if (value := params[flag["name"]]) is not None and (value is not False or flag.get("negatable"))  # keep 0
     }
     material = {
-        "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
-        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "look": params["look"], "stdin": read_stdin(words, ignore=params["no_stdin"]),
-    }  # fmt: skip
+        "spec": params["spec"],
+        "decisions": tuple(params["decision"]),
+        "base": params["base"],
+        "match": not params["no_match"],
+        "redact": params["redact"],
+        "skip_secrets": params["skip_secrets"],
+        "look": params["look"],
+        "stdin": read_stdin(words, ignore=params["no_stdin"]),
+    }
     if params["attach"]:
         from council.packet.attachments import read_attachments  # only needed for attachments
 

@@ -60,20 +60,69 @@ MAX_LISTED_GROUPS = 12
 BAR_WIDTH = 24
 # Flags of a question that set an option of every row.
 ROW_FLAGS = (
-    "protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "exclude_family", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
-    "skip_secrets", "packet_tokens", "look", "allow_unpriced", "timeout", "grace", "hedge", "check", "no_warm", "no_resend", "verbose", "report_dir",
-)  # fmt: skip
+    "protocol",
+    "mode",
+    "models",
+    "members",
+    "cheap",
+    "seat",
+    "seat_count",
+    "exclude_family",
+    "effort",
+    "strict",
+    "spec",
+    "decision",
+    "base",
+    "no_match",
+    "redact",
+    "skip_secrets",
+    "packet_tokens",
+    "look",
+    "allow_unpriced",
+    "timeout",
+    "grace",
+    "hedge",
+    "check",
+    "no_warm",
+    "no_resend",
+    "verbose",
+    "report_dir",
+)
 COMMAND_FLAGS = ("config", "trust", "yes", "no_input", "dry_run", "json", "quiet", "no_color", "ascii")
 
 
 def batch_command() -> click.Command:
     own = [
         click.Argument(["file"], required=False, default=None, metavar="FILE", shell_complete=complete_file),
-        click.Option(["--output", "-o"], default=None, metavar="OUT", help="Append one JSON line for each ended row to this file; rows in it are not asked again.", shell_complete=complete_file),
-        click.Option(["--max-cost"], type=NumberParam(), default=None, metavar="DOLLARS", help="Cost limit of the whole batch, with its earlier rows. Rows that do not fit are left for a later run."),
-        click.Option(["--sample"], type=IntegerParam(), default=None, metavar="N", help="Run only N rows, the same ones each time, and estimate the cost of all."),
-        click.Option(["--concurrency"], type=IntegerParam(), default=DEFAULT_CONCURRENCY, metavar="N", help=f"Rows at once (default {DEFAULT_CONCURRENCY})."),
-    ]  # fmt: skip
+        click.Option(
+            ["--output", "-o"],
+            default=None,
+            metavar="OUT",
+            help="Append one JSON line for each ended row to this file; rows in it are not asked again.",
+            shell_complete=complete_file,
+        ),
+        click.Option(
+            ["--max-cost"],
+            type=NumberParam(),
+            default=None,
+            metavar="DOLLARS",
+            help="Cost limit of the whole batch, with its earlier rows. Rows that do not fit are left for a later run.",
+        ),
+        click.Option(
+            ["--sample"],
+            type=IntegerParam(),
+            default=None,
+            metavar="N",
+            help="Run only N rows, the same ones each time, and estimate the cost of all.",
+        ),
+        click.Option(
+            ["--concurrency"],
+            type=IntegerParam(),
+            default=DEFAULT_CONCURRENCY,
+            metavar="N",
+            help=f"Rows at once (default {DEFAULT_CONCURRENCY}).",
+        ),
+    ]
     rows = [*COMMON_FLAGS, *protocol_flags()]
     owned = {flag["name"] for flag in protocol_flags()}
     shared = [make_option(flag) for flag in rows if flag["name"] in {*ROW_FLAGS, *COMMAND_FLAGS, *owned}]
@@ -114,10 +163,12 @@ def read_defaults(params: Json) -> Json:
             f'--protocol "{params["protocol"]}" and --mode "{params["mode"]}" conflict: --mode is an alias of --protocol, give one of them'
         )
     named = {
-        "protocol": params["protocol"] or params["mode"], "models": parse_members(params["models"], params["members"]),
-        "seats": parse_seats(params["seat"]) or None, "decisions": list(params["decision"]) or None,
+        "protocol": params["protocol"] or params["mode"],
+        "models": parse_members(params["models"], params["members"]),
+        "seats": parse_seats(params["seat"]) or None,
+        "decisions": list(params["decision"]) or None,
         "exclude_family": list(params["exclude_family"]) or None,
-    }  # fmt: skip
+    }
     own = ("protocol", "mode", "models", "members", "seat", "decision", "exclude_family")
     plain = [name for name in ROW_FLAGS if name not in own]
     flags = [flag for flag in protocol_flags() if params[flag["name"]] is not None]
@@ -168,8 +219,15 @@ class BatchRunner:
     """One `council batch` command."""
 
     def __init__(
-        self, runner: Runner, settings: BatchSettings, name: str, stream: IO[bytes], output: Path, sample: int | None, dry_run: bool
-    ) -> None:  # fmt: skip
+        self,
+        runner: Runner,
+        settings: BatchSettings,
+        name: str,
+        stream: IO[bytes],
+        output: Path,
+        sample: int | None,
+        dry_run: bool,
+    ) -> None:
         self.runner, self.settings, self.name, self.stream = runner, settings, name, stream
         self.output, self.sample, self.dry_run = output, sample, dry_run
 
@@ -237,7 +295,7 @@ class BatchRunner:
             format_estimate(estimate)[:1] if not estimate.progress.left else format_estimate(estimate)
         )
         asks = self.runner.may_confirm and has_terminal() and estimate.progress.left
-        why = cost_reason(estimate.as_json(), convener.settings) if asks else ""
+        why = cost_reason({"cost": estimate.cost, "unpriced": estimate.unpriced}, convener.settings) if asks else ""
         return not why or await confirm_start(why)
 
     async def _run_rows(self, batch: QuestionBatch) -> Summary:
@@ -377,7 +435,9 @@ def _format_seconds(seconds: float) -> str:
 
 
 class ProgressBar(NoView):
-    """Progress of a batch on standard error: one line that is drawn again, or off a terminal a line from time to time."""
+    """Progress of a batch on standard error: one line that is drawn again, or off a terminal a line from time to
+    time.
+    """
 
     def __init__(
         self, progress: Progress, stream: TextIO | None, *, is_drawn: bool = False, symbols: Symbols | None = None

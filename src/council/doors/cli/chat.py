@@ -22,6 +22,7 @@ from council.doors.cli.runner import Runner
 from council.doors.cli.views import write_status
 from council.engine.layout import format_cost, format_count
 from council.engine.minutes import Minutes
+from council.engine.records import CostRow
 from council.errors import CouncilError, UsageError
 from council.money import format_usd
 from council.protocols import get_protocol
@@ -32,14 +33,25 @@ from council.settings.config_files import data_folder
 from council.settings.member_lookup import require_available
 from council.settings.private_files import make_private_folder, open_private_file
 from council.text_cleanup import single_line
-from council.types import Json
 
 PROMPT, MORE_PROMPT = "council> ", "     ... "
 AUTOMATIC = "auto"  # argument of a command that returns to the choice by words or configuration
 MAX_HISTORY = 1000  # lines of the history file that are read
 SHOWN_QUESTION_CHARS = 60
 # Flags of a single run, or of another use of standard input.
-OTHER_FLAGS = ("dry_run", "detach", "priority", "json", "jsonl", "format", "output", "fail_on", "no_stdin", "help_all", "version")  # fmt: skip
+OTHER_FLAGS = (
+    "dry_run",
+    "detach",
+    "priority",
+    "json",
+    "jsonl",
+    "format",
+    "output",
+    "fail_on",
+    "no_stdin",
+    "help_all",
+    "version",
+)
 COMMAND_LINE = re.compile(r"/([A-Za-z-]*)(?:\s+(.*))?", re.DOTALL)  # "/etc/hosts" is the start of a question
 PLAIN_COMMANDS = {"exit": "quit", ":q": "quit", "?": "help"}  # a lone word that is no command, and the command it means
 
@@ -180,7 +192,7 @@ class Chat:
     answered: list[Minutes] = field(default_factory=list)  # oldest first; the next turn continues the last of them
     unfinished: Minutes | None = None  # the last turn, if it has no complete answer
     last_question: str = ""
-    costs: dict[str, Json] = field(default_factory=dict)  # of every run, by id; a repeated turn was paid for too
+    costs: dict[str, CostRow] = field(default_factory=dict)  # of every run, by id; a repeated turn was paid for too
     last_run: str = ""
     failure: int = 0  # exit code of the last turn that failed
 
@@ -394,10 +406,10 @@ COMMANDS = {
     "new": Command(Chat.start_new, "Start a new conversation."),
     "help": Command(Chat.show_help, "Show this list."),
     "quit": Command(Chat.quit, "End the conversation; so does Ctrl-D."),
-}  # fmt: skip
+}
 
 
-def format_total(costs: Sequence[Json]) -> str:
+def format_total(costs: Sequence[CostRow]) -> str:
     """Format the sum of the costs of several runs; an unknown price is never shown as no cost."""
     unpriced = list(dict.fromkeys(name for cost in costs if cost["usd"] is None for name in cost["unpriced"]))
     usd = sum(cost["usd"] or 0.0 for cost in costs)

@@ -8,9 +8,20 @@ import sys
 
 # Variables that CI systems set. Their logs run the commands that they contain.
 CI_VARIABLES = (
-    "CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE", "JENKINS_URL", "TRAVIS", "CIRCLECI", "APPVEYOR",
-    "BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE",
-)  # fmt: skip
+    "CI",
+    "GITHUB_ACTIONS",
+    "GITLAB_CI",
+    "TF_BUILD",
+    "TEAMCITY_VERSION",
+    "BUILDKITE",
+    "JENKINS_URL",
+    "TRAVIS",
+    "CIRCLECI",
+    "APPVEYOR",
+    "BITBUCKET_BUILD_NUMBER",
+    "CODEBUILD_BUILD_ID",
+    "DRONE",
+)
 
 
 class CiLog(io.TextIOWrapper):

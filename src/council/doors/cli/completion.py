@@ -1,6 +1,10 @@
-"""Shell completion by click: `council completion SHELL` prints its script, which calls `council` for every suggestion."""
+"""Shell completion by click: `council completion SHELL` prints its script, which calls `council` for every
+suggestion.
+"""
 
 from __future__ import annotations
+
+import os
 
 import click
 from click.shell_completion import (
@@ -14,18 +18,39 @@ from click.shell_completion import (
 )
 
 from council.doors.cli.ask import ask_command
-from council.doors.cli.params import COMMAND_HELP, COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, VERBS
+from council.doors.cli.params import COMMAND_HELP, COMPLETE_VARIABLE, CURRENT_COMMANDS, MANAGEMENT_COMMANDS, VERBS
 
 SHELLS = ("bash", "zsh", "fish")
 DASHES_SEEN = "council.dashes"  # key in the context: "--" was given, so only free text follows
 
 
+LISTING_TYPES = ("33", "63", "64")  # COMP_TYPE when Bash lists the suggestions, instead of inserting one
+
+
 class BashWithEquals(BashComplete):
-    """Bash completion of `--flag=value`, which Bash splits into three words."""
+    """Bash completion of `--flag=value`, which Bash splits into three words.
+
+    A list of several runs has the title behind each of them.
+    """
+
+    source_template = BashComplete.source_template.replace(
+        "env COMP_WORDS", "env COMP_TYPE=$COMP_TYPE COMP_WORDS"
+    ).replace("COMPREPLY+=($value)", 'COMPREPLY+=("$value")')
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, incomplete = super().get_completion_args()
         return [word for word in args if word != "="], "" if incomplete == "=" else incomplete
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        items = super().get_completions(args, incomplete)
+        if os.environ.get("COMP_TYPE") not in LISTING_TYPES or len(items) < 2:
+            return items
+        width = max(len(item.value) for item in items)
+        return [_add_title(item, width) for item in items]
+
+
+def _add_title(item: CompletionItem, width: int) -> CompletionItem:
+    return CompletionItem(f"{item.value:<{width}}  {item.help}") if item.is_run and item.help else item
 
 
 class WholeWord(ShellComplete):
@@ -44,7 +69,7 @@ class ZshWholeWord(WholeWord, ZshComplete):
 
 
 class FishWholeWord(WholeWord, FishComplete):
-    pass
+    source_template = FishComplete.source_template.replace("string split", "string split --max 1")  # titles have commas
 
 
 COMPLETERS: dict[str, type[ShellComplete]] = {"bash": BashWithEquals, "zsh": ZshWholeWord, "fish": FishWholeWord}
@@ -72,7 +97,7 @@ class CommandLine(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         words = [
             CompletionItem(word, help=COMMAND_HELP.get(word))
-            for word in (*VERBS, *COMMAND_HELP)
+            for word in (*VERBS, *CURRENT_COMMANDS)
             if word.startswith(incomplete) and not ctx.meta[DASHES_SEEN]
         ]
         return [*words, *click.Command.shell_complete(self, ctx, incomplete)]

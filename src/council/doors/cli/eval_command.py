@@ -1,4 +1,7 @@
-"""`council eval`: answer a data set with several arms at equal cost, and compare them. With --replay, compare recorded answers."""
+"""`council eval`: answer a data set with several arms at equal cost, and compare them.
+
+With --replay, compare recorded answers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from council.doors.cli.params import (
     print_json,
     protocol_flags,
 )
-from council.doors.cli.runner import Runner, make_command, make_plan, make_runner
+from council.doors.cli.runner import Runner, make_command, make_plan, make_runner, price_advice
 from council.doors.cli.views import write_lines
 from council.engine.layout import format_count
 from council.errors import ConfigError, UsageError
@@ -55,6 +58,7 @@ from council.evals.plots import write_plots
 from council.evals.replay import format_replay, replay
 from council.evals.review_bench import (
     BENCH,
+    BenchObject,
     format_bench,
     make_bench_row,
     make_cases,
@@ -65,13 +69,15 @@ from council.evals.review_bench import (
 from council.flags import AUTO_PROTOCOL
 from council.money import format_usd
 from council.planning.plan import Material, Plan
+from council.render.terminal import format_advised_price
 from council.runs.advice import save_result
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, select_protocol_options, select_settings
 from council.runs.batch_output import Estimate, Summary
-from council.runs.batch_rows import RowErrors, make_row
+from council.runs.batch_rows import InputRow, RowErrors, make_row
+from council.runs.eval_object import EvalObject, JudgeUse
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
-from council.runs.track_record import format_outcome, label_run
+from council.runs.track_record import OutcomeObject, format_outcome, label_run
 from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members
 from council.settings.private_files import make_named_folder, open_named_file
 from council.store.interface import RunStatus
@@ -118,20 +124,83 @@ COMPARISONS = "comparisons.jsonl"
 def eval_command() -> click.Command:
     own = [
         click.Argument(["dataset"], nargs=-1, metavar="DATASET", shell_complete=complete_file),
-        click.Option(["--arms"], default=None, metavar="A,B,…", help=f"What to compare: single, self-consistency:samples=N, solo, and other protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use."),
-        click.Option(["--equal"], type=click.Choice(EQUAL_BY), default="tokens", help="What the self-consistency arm of a council has in common with it."),
-        click.Option(["--grader"], type=click.Choice(GRADERS), default="auto", help="How answers are graded (auto: choice, numeric or exact, by the item; blind: judges compare the texts of open questions)."),
-        click.Option(["--judges"], multiple=True, metavar="A,B,…", help=f"Members of the panel of --grader judges and blind; repeatable (default for blind: {blind.DEFAULT_JUDGES} available members that sit in no arm, of different vendors)."),
-        click.Option(["--against"], default=None, metavar="ARM", help="The arm that --grader blind compares all others with (default solo, else the first)."),
-        click.Option(["--limit"], type=IntegerParam(), default=None, metavar="N", help="Use only the first N questions; of gym:NAME, generate N (default 30)."),
-        click.Option(["--seed"], type=IntegerParam(), default=0, metavar="N", help="Seed of generated questions, of the order of labels, of the intervals and of the embedded model."),
-        click.Option(["--output", "-o"], default=None, metavar="DIR", help="Folder of the answers, the table and the plots (default NAME.eval).", shell_complete=complete_file),
-        click.Option(["--fresh"], is_flag=True, help="Start over: put the answers in the folder aside as *.old. Without it, the same command continues."),
+        click.Option(
+            ["--arms"],
+            default=None,
+            metavar="A,B,…",
+            help=f"What to compare: single, self-consistency:samples=N, solo, and other protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use.",
+        ),
+        click.Option(
+            ["--equal"],
+            type=click.Choice(EQUAL_BY),
+            default="tokens",
+            help="What the self-consistency arm of a council has in common with it.",
+        ),
+        click.Option(
+            ["--grader"],
+            type=click.Choice(GRADERS),
+            default="auto",
+            help="How answers are graded (auto: choice, numeric or exact, by the item; blind: judges compare the texts of open questions).",
+        ),
+        click.Option(
+            ["--judges"],
+            multiple=True,
+            metavar="A,B,…",
+            help=f"Members of the panel of --grader judges and blind; repeatable (default for blind: {blind.DEFAULT_JUDGES} available members that sit in no arm, of different vendors).",
+        ),
+        click.Option(
+            ["--against"],
+            default=None,
+            metavar="ARM",
+            help="The arm that --grader blind compares all others with (default solo, else the first).",
+        ),
+        click.Option(
+            ["--limit"],
+            type=IntegerParam(),
+            default=None,
+            metavar="N",
+            help="Use only the first N questions; of gym:NAME, generate N (default 30).",
+        ),
+        click.Option(
+            ["--seed"],
+            type=IntegerParam(),
+            default=0,
+            metavar="N",
+            help="Seed of generated questions, of the order of labels, of the intervals and of the embedded model.",
+        ),
+        click.Option(
+            ["--output", "-o"],
+            default=None,
+            metavar="DIR",
+            help="Folder of the answers, the table and the plots (default NAME.eval).",
+            shell_complete=complete_file,
+        ),
+        click.Option(
+            ["--fresh"],
+            is_flag=True,
+            help="Start over: put the answers in the folder aside as *.old. Without it, the same command continues.",
+        ),
         click.Option(["--no-plots"], is_flag=True, help="Write no plots."),
-        click.Option(["--replay"], is_flag=True, help="DATASET holds recorded answers: a CSV file with a column per model, or logs of inspect_ai. No model is asked."),
-        click.Option(["--max-cost"], type=NumberParam(), default=None, metavar="DOLLARS", help="Cost limit of the whole evaluation."),
-        click.Option(["--concurrency"], type=IntegerParam(), default=DEFAULT_CONCURRENCY, metavar="N", help=f"Questions at once (default {DEFAULT_CONCURRENCY})."),
-    ]  # fmt: skip
+        click.Option(
+            ["--replay"],
+            is_flag=True,
+            help="DATASET holds recorded answers: a CSV file with a column per model, or logs of inspect_ai. No model is asked.",
+        ),
+        click.Option(
+            ["--max-cost"],
+            type=NumberParam(),
+            default=None,
+            metavar="DOLLARS",
+            help="Cost limit of the whole evaluation.",
+        ),
+        click.Option(
+            ["--concurrency"],
+            type=IntegerParam(),
+            default=DEFAULT_CONCURRENCY,
+            metavar="N",
+            help=f"Questions at once (default {DEFAULT_CONCURRENCY}).",
+        ),
+    ]
     shared = [make_option(flag) for flag in COMMON_FLAGS if flag["name"] in {*ROW_FLAGS, *COMMAND_FLAGS}]
     return click.Command("eval", params=[*own, *shared], callback=run_eval, help=COMMAND_HELP["eval"])
 
@@ -300,7 +369,7 @@ class EvalRunner:
         find = fast_members if is_cheap else available_members
         return blind.choose_judges(find(convener.settings, convener.env) or [LOCAL_CANDIDATE], members)
 
-    async def _plan_row(self, convener: Convener, row: Json) -> Plan:
+    async def _plan_row(self, convener: Convener, row: InputRow) -> Plan:
         """Return the plan of a row as its batch makes it."""
         options = make_row(row, 1).options
         flags = select_settings(options) | ({"trust": True} if self.params["trust"] else {})
@@ -317,7 +386,9 @@ class EvalRunner:
         try:
             make_named_folder(self.folder)
         except OSError as error:
-            raise UsageError(f'the folder "{self.folder}" cannot be made ({error.strerror}), nothing was sent: name another one with -o') from None  # fmt: skip
+            raise UsageError(
+                f'the folder "{self.folder}" cannot be made ({error.strerror}), nothing was sent: name another one with -o'
+            ) from None
         if not os.access(self.folder, os.W_OK):
             raise UsageError(f'the folder "{self.folder}" is not writable, nothing was sent: name another one with -o')
 
@@ -326,8 +397,14 @@ class EvalRunner:
         before: Any = None
         with suppress(OSError, ValueError):
             before = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
-        if isinstance(before, dict) and before.get("seed", self.evaluation.seed) != self.evaluation.seed and not self.params["fresh"]:  # fmt: skip
-            raise UsageError(f'the answers in "{self.folder}" have the seed {before["seed"]}, not {self.evaluation.seed}, nothing was sent: use --seed {before["seed"]}, --fresh to start over, or -o with another folder')  # fmt: skip
+        if (
+            isinstance(before, dict)
+            and before.get("seed", self.evaluation.seed) != self.evaluation.seed
+            and not self.params["fresh"]
+        ):
+            raise UsageError(
+                f'the answers in "{self.folder}" have the seed {before["seed"]}, not {self.evaluation.seed}, nothing was sent: use --seed {before["seed"]}, --fresh to start over, or -o with another folder'
+            )
 
     def _forget(self) -> None:
         """Put the earlier answers aside as `NAME.old`; they were paid for."""
@@ -336,20 +413,32 @@ class EvalRunner:
                 path.replace(path.with_name(f"{path.name}.old"))
 
     async def _run_batch(
-        self, convener: Convener, rows: list[Json], file: str, plan: str = ""
+        self, convener: Convener, rows: list[InputRow], file: str, plan: str = ""
     ) -> tuple[int, Summary | None]:
         """Run the rows of one file. `plan` replaces the estimate, which does not know how often a budget is used up."""
         cap = self.params["max_cost"]
         settings = BatchSettings(
-            {}, {"trust": True} if self.params["trust"] else {}, None if cap is None else max(0.0, cap - self.spent),
-            self.params["concurrency"], self.runner.config, {**os.environ, "COUNCIL_LOCAL_SEED": str(self.evaluation.seed)},
+            {},
+            {"trust": True} if self.params["trust"] else {},
+            None if cap is None else max(0.0, cap - self.spent),
+            self.params["concurrency"],
+            self.runner.config,
+            {**os.environ, "COUNCIL_LOCAL_SEED": str(self.evaluation.seed)},
             seed=f"eval {self.evaluation.seed}",
-        )  # fmt: skip
+        )
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         path = self.folder / file
         if self.params["dry_run"] and not self.folder.is_dir():
             path = Path(file)
-        batch = EvalBatch(self.runner, settings, "the evaluation", io.BytesIO(text.encode("utf-8", "surrogatepass")), path, None, self.params["dry_run"])  # fmt: skip
+        batch = EvalBatch(
+            self.runner,
+            settings,
+            "the evaluation",
+            io.BytesIO(text.encode("utf-8", "surrogatepass")),
+            path,
+            None,
+            self.params["dry_run"],
+        )
         batch.plan = plan
         code = await batch.run_in(convener)
         if batch.summary:
@@ -371,8 +460,9 @@ class EvalRunner:
                     grades[row["id"]] = votes["answer"] == "A"
         items = {item.id: item for item in self.evaluation.items}
         graded = {
-            arm: {item: apply_grades(items[item], one, grades) for item, one in done.items()} for arm, done in results.items()
-        }  # fmt: skip
+            arm: {item: apply_grades(items[item], one, grades) for item, one in done.items()}
+            for arm, done in results.items()
+        }
         return {arm: {item: one for item, one in done.items() if one is not None} for arm, done in graded.items()}
 
     async def _read_comparisons(self, convener: Convener, arms: Sequence[ArmResults]) -> blind.BlindTable | None:
@@ -429,7 +519,7 @@ class EvalRunner:
                 self.runner.print_status([str(error)])
         self._write(result, format_table(table), files)
 
-    def _write(self, result: Json, text: str, files: list[Path]) -> None:
+    def _write(self, result: EvalObject | BenchObject, text: str, files: list[Path]) -> None:
         """Write the result and the table, and print one of them."""
         with open_named_file(self.folder / RESULT, encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
@@ -442,7 +532,7 @@ class EvalRunner:
             write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
 
 
-def _sum_use(reports: Sequence[Json]) -> Json:
+def _sum_use(reports: Sequence[Json]) -> JudgeUse:
     """Return the tokens, the calls and the dollars of runs; None for dollars if a price is unknown."""
     costs = [report["cost"]["usd"] for report in reports]
     return {
@@ -456,7 +546,9 @@ def run_bench(params: Json) -> int:
     """Let judges review programs with planted bugs, and measure what they find."""
     name, options = split_arm(params["arms"] or "judges")
     if name != "judges" or "," in (params["arms"] or ""):
-        raise UsageError(f'the review bench measures judges, not "{params["arms"]}": use --arms judges:count=3, or leave it out')  # fmt: skip
+        raise UsageError(
+            f'the review bench measures judges, not "{params["arms"]}": use --arms judges:count=3, or leave it out'
+        )
     evaluation = Evaluation((), (), _read_row_defaults(params) | options, seed=params["seed"], dataset=BENCH)
     runner = Runner.from_flags({flag: params.get(flag) for flag in COMMAND_FLAGS})
     return BenchRunner(runner, evaluation, _choose_folder("review-bench", params["output"]), params).run()
@@ -528,7 +620,7 @@ def outcome_command() -> click.Command:
                     raise UsageError(
                         f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE"
                     )
-                row = {"schema": "council.outcome/1", **found[0]}
+                row: OutcomeObject = {"schema": "council.outcome/1", **found[0]}
             else:
                 row = await label_run(convener, run, label, note)
             if params["json"]:
@@ -548,7 +640,7 @@ def outcome_command() -> click.Command:
 def advise_command() -> click.Command:
     options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
     for option in options:
-        option.hidden = option.name not in ADVISE_FLAGS  # accepted, but without an effect
+        option.hidden |= option.name not in ADVISE_FLAGS  # accepted, but without an effect
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…")
     return click.Command("advise", params=[words, *options], callback=advise, help=COMMAND_HELP["advise"])
 
@@ -561,7 +653,14 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Convener) -> int:
         default = await make_plan(convener, request)
         advised = await make_plan(convener, replace(request, protocol=AUTO_PROTOCOL))
-        row = {"schema": "council.advice/1", "question": advised.question.text, **_price(advised), "why": advised.why, "default": _price(default)}  # fmt: skip
+        usual: Json = {**price_advice(default)}
+        del usual["why"]
+        row = {
+            "schema": "council.advice/1",
+            "question": advised.question.text,
+            **price_advice(advised),
+            "default": usual,
+        }
         if runner.json:
             print_json(row)
         else:
@@ -571,27 +670,20 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
     return runner.with_convener(job)
 
 
-def _price(plan: Plan) -> Json:
-    return {
-        "protocol": plan.protocol.name, "rounds": int(plan.options.get("rounds") or 1), "options": plan.given,
-        "calls": plan.calls[1], "cost": None if plan.cost is None else plan.cost["expected"],
-    }  # fmt: skip
-
-
 def _format_advice(row: Json) -> list[str]:
     default = row["default"]
     is_same = (row["protocol"], row["options"]) == (default["protocol"], default["options"])
     return [
         clean(f"protocol {row['protocol']}: {row['why']}"),
-        f"price: {_format_price(row)}" + ("" if is_same else f"; without advice {default['protocol']}, {_format_price(default)}"),
+        f"price: {format_advised_price(row['calls'], row['cost'])}"
+        + (
+            ""
+            if is_same
+            else f"; without advice {default['protocol']}, {format_advised_price(default['calls'], default['cost'])}"
+        ),
         "rounds: 1; more rounds cost more and rarely help" if row["rounds"] == 1 else f"rounds: {row['rounds']}",
         "no model was asked; use it with --protocol auto",
-    ]  # fmt: skip
-
-
-def _format_price(row: Json) -> str:
-    calls = f"at most {format_count(row['calls'], 'call')}"
-    return calls if row["cost"] is None else f"{calls}, {format_usd(row['cost'])} expected"
+    ]
 
 
 # Recorded answers

@@ -1,6 +1,7 @@
-"""Help pages: `council --help` (short), `council --help-all` (every flag) and `council COMMAND --help`.
+"""Help pages: `council --help` (short), `council --help-all` (every flag), and of each command and each task.
 
-The pages come from the tables below and from data/commands.json, which scripts/make_flags.py generates: help imports no command.
+The pages come from the tables below and from data/commands.json, which scripts/make_flags.py generates: help imports no
+command.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, protocol_flags
+from council.doors.cli.params import ALIASES, COMMAND_HELP, CURRENT_COMMANDS, OLD_WORDS, protocol_flags
 from council.flags import flag_table
 
 COMMANDS_FILE = Path(__file__).parents[2] / "data" / "commands.json"
@@ -25,12 +27,13 @@ MAX_UNGROUPED_FLAGS = 8  # a command with at most this many flags lists them in 
 
 # One group for each command. `council --help` shows the commands by group, in this order.
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Start and continue": ("init", "chat", "batch", "resume", "watch", "cancel", "fork"),
-    "Results": ("runs", "report", "open", "replay", "gate", "spend", "outcome", "eval"),
-    "Choose": ("advise", "protocols", "presets", "rosters", "models", "packet"),
-    "Set up": ("doctor", "config", "keys", "trust", "completion"),
-    "Connect": ("serve", "tokens", "mcp", "skill", "worker"),
+    "Start and continue": ("chat", "batch", "resume", "watch", "cancel", "fork"),
+    "Results": ("runs", "report", "open", "spend", "outcome", "eval"),
+    "Choose": ("list", "packet"),
+    "Set up": ("init", "doctor", "config", "keys", "trust", "completion"),
+    "Connect": ("serve", "skill"),
 }
+RARE_COMMANDS = ("trust", "completion")  # other pages and messages name them where they are needed
 # One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
 FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "exclude_family", "effort", "strict"),
@@ -45,10 +48,64 @@ FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
 USUAL_FLAGS = (
     "protocol", "models", "cheap", "max_cost", "dry_run", "yes", "continued", "output", "verbose", "json",
 )  # fmt: skip
-# Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be reused.
+# Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be
+# reused.
 PACKET_FLAGS = (
     *FLAG_GROUPS["Material"][:-1], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "trust", "json", "quiet",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The help page of a task, such as `council validate --help`: what it does, and the flags that matter for it."""
+
+    about: str
+    usage: str
+    flags: tuple[str, ...]
+    examples: tuple[tuple[str, str], ...]
+
+
+MEMBER_FLAGS = ("models", "cheap")
+LIMIT_FLAGS = ("max_cost", "dry_run", "yes", "output", "verbose", "json")
+TASKS: Mapping[str, Task] = {
+    "ask": Task(
+        "Ask a question. Without the word ask the same happens, unless the words choose another task.",
+        "council ask WORDS… [FLAGS]",
+        ("protocol", *MEMBER_FLAGS, "seat_count", "effort", "attach", "continued", "check", "answer_only", *LIMIT_FLAGS),
+        (
+            ('council ask "Should we cache sessions?"', "deliberate and answer"),
+            ('council ask "And with Redis?" -c', "continue the last run of this folder"),
+        ),
+    ),
+    "validate": Task(
+        "Review files or changes. Judges answer apart, and rules combine them into PASS, WARN, FAIL or DISAGREE.",
+        "council validate [TARGET…] [FLAGS]",
+        ("base", "spec", "preset", "perspectives", "quick", "deep", "mixed", "debate", "skip_secrets", "fail_on", "format", *MEMBER_FLAGS, *LIMIT_FLAGS),
+        (
+            ("council validate recent", "the files that changed in the last three commits"),
+            ("council validate src/auth --preset security-audit", "a path, with one judge per perspective"),
+            ("council validate --base main --fail-on warn", "the changes since main; exit 10 for a WARN or worse"),
+        ),
+    ),
+    "brainstorm": Task(
+        "Collect approaches. Judges propose apart, and the chair compares the proposals and recommends.",
+        "council brainstorm WORDS… [FLAGS]",
+        ("technique", "count", "perspectives", "quick", *MEMBER_FLAGS, *LIMIT_FLAGS),
+        (
+            ('council brainstorm "ways to shorten our builds"', "proposals and a recommendation"),
+            ('council brainstorm "name the product" --technique scamper', "with a technique"),
+        ),
+    ),
+    "research": Task(
+        "Investigate a question. Judges study parts of it apart, with explorers if you want, and the chair merges them.",
+        "council research WORDS… [FLAGS]",
+        ("explorers", "explorer_model", "count", "perspectives", "attach", *MEMBER_FLAGS, *LIMIT_FLAGS),
+        (
+            ('council research "how our retries behave under load"', "findings, trade-offs and open questions"),
+            ('council research "how our retries behave under load" --explorers 2', "each judge sends two explorers first"),
+        ),
+    ),
+}  # fmt: skip
 
 SUMMARY = "Ask several language models one question and get one answer that says how far to trust it."
 USAGE = "council [FLAGS] [ask|validate|brainstorm|research] WORDS…"
@@ -65,6 +122,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council runs list --here --status failed", "failed runs of this folder"),
         ("council runs show", "the newest run of this folder"),
         ("council runs search cache redis", "runs that contain both words"),
+        ("council runs replay r4k2p --speed 8", "play a past run again without calls"),
         ("council runs prune --older-than 90d --keep 50", "remove old runs"),
     ),
     "resume": (
@@ -83,7 +141,12 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council eval bench:review --limit 12", "judges on programs with planted bugs"),
         ("council eval --replay answers.csv", "compare voting rules on recorded answers, without a model"),
     ),
-    "advise": (('council advise "How many primes are below 1000?"', "which protocol is worth its price, and why"),),
+    "list": (
+        ("council list", "what can be listed, and how many there are"),
+        ("council list protocols", "protocols with their price and an example"),
+        ("council list models --price", "models with prices per million tokens"),
+        ("council list presets --show security-audit", "the perspectives of one preset"),
+    ),
     "outcome": (
         ("council outcome r4k2p right", "the decision was right"),
         (
@@ -96,8 +159,16 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council packet validate recent", "what a review of recent changes would send"),
         ('council packet --json "…" | jq .receipt', "list the files, and those left out"),
     ),
-    "report": (("council report --format sarif > council.sarif", "findings for a code-scanning service"),),
-    "gate": (("council gate --fail-on warn", "exit 10 if the newest review has a WARN or worse"),),
+    "report": (
+        ("council report --format sarif > council.sarif", "findings for a code-scanning service"),
+        ("council report --fail-on warn", "exit 10 if the newest review has a WARN or worse"),
+    ),
+    "serve": (
+        ("council serve", "the web page and the HTTP API, until Ctrl-C"),
+        ("council serve mcp", "tools for a coding agent; the same as council mcp"),
+        ("council serve worker", "execute detached runs of a shared store"),
+        ("council serve tokens add ann", "give another user access"),
+    ),
     "spend": (
         ("council spend --since 7d", "the last seven days"),
         ("council spend --by run", "every run with its cost"),
@@ -108,7 +179,6 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council trust --show --json", "the same as JSON, with its hash, without trusting it"),
         ("council trust --revoke", "trust this project no longer"),
     ),
-    "models": (("council models --price", "with prices per million tokens"),),
 }
 
 _RANGE = re.compile(r"\b[\d.]+<=?x<=?[\d.]+|\bx[<>]=?[\d.]+")  # click's note on the range of a number
@@ -128,9 +198,11 @@ def short_help(rows: Mapping[str, tuple[str, str]]) -> str:
     usual = [(_CHOICES.sub("NAME", rows[name][0]), rows[name][1]) for name in USUAL_FLAGS if name in rows]
     width = max(len(flag) for flag, _ in usual)
     page.section("Usual flags", [(f"{flag:<{width}}", _first_clause(text)) for flag, text in usual])
-    for group, words in group_commands(COMMAND_HELP):
+    for group, words in group_commands(word for word in CURRENT_COMMANDS if word not in RARE_COMMANDS):
         page.section(group, [(f"{word:<{width}}", _first_clause(COMMAND_HELP[word])) for word in words])
-    page.text("council --help-all lists every flag. council COMMAND --help explains one command.")
+    page.text(
+        "council COMMAND --help explains a command, council validate --help a task. council --help-all lists everything."
+    )
     return page.content
 
 
@@ -146,22 +218,40 @@ def full_help(rows: Mapping[str, tuple[str, str]]) -> str:
     page.section("Examples", EXAMPLES[""])
     _add_flag_sections(page, rows, rest="Other flags")
     page.section("Protocols that cannot be used", list(flag_table().problems.items()))
+    page.section("Other names of flags", list(ALIASES.items()))
     commands = load_commands()
-    for group, words in group_commands(COMMAND_HELP):
+    for group, words in group_commands(CURRENT_COMMANDS):
         page.text(f"{group}: {', '.join(words)}")
         for path in (path for word in words for path in commands if path.split()[0] == word):
             page.section(f"council {path}", _flag_rows(commands[path]["flags"]), commands[path]["help"])
+    page.section("Words of earlier versions", [(f"council {word}", now) for word, now in OLD_WORDS.items()])
     return page.content
 
 
 def command_help(arguments: Sequence[str]) -> str | None:
-    """Return the page of a management command if its arguments ask for help, else None. The first argument is the command."""
+    """Return the page of a management command if its arguments ask for help, else None.
+
+    The first argument is the command.
+    """
     given = arguments[: arguments.index("--")] if "--" in arguments else arguments
     commands = load_commands()
     if not set(HELP_FLAGS) & set(given[1:]) or given[0] not in commands:
         return None
-    inner = next((f"{given[0]} {word}" for word in given[1:] if f"{given[0]} {word}" in commands), given[0])
-    return _command_page(inner, commands)
+    path = given[0]
+    for word in given[1:]:
+        path = f"{path} {word}" if f"{path} {word}" in commands else path
+    return _command_page(path, commands)
+
+
+def task_help(name: str, rows: Mapping[str, tuple[str, str]]) -> str:
+    """Return the page of a task. `rows` has the help row of every flag of a question, by name."""
+    page, task = _Page(), TASKS[name]
+    page.usage(task.usage)
+    page.text(task.about)
+    page.section("Examples", task.examples)
+    page.section("Flags", [rows[flag] for flag in task.flags])
+    page.text("A question accepts more flags: council --help-all lists them.")
+    return page.content
 
 
 def _command_page(path: str, commands: Mapping[str, Any]) -> str:
@@ -169,14 +259,19 @@ def _command_page(path: str, commands: Mapping[str, Any]) -> str:
     page.usage(command["usage"])
     page.text(command["help"])
     page.section("Examples", EXAMPLES.get(path, ()))
-    inside = [(name.removeprefix(f"{path} "), one["help"]) for name, one in commands.items() if name.startswith(f"{path} ")]  # fmt: skip
-    page.section("Commands", inside)
+    page.section("Commands", [(name, commands[f"{path} {name}"]["help"]) for name in _list_inner(path, commands)])
     rows = {flag["name"]: (flag["flag"], flag["help"]) for flag in command["flags"]}
     if len(rows) <= MAX_UNGROUPED_FLAGS:
         page.section("Flags", list(rows.values()))
     else:
         _add_flag_sections(page, rows, rest="Flags")
     return page.content
+
+
+def _list_inner(path: str, commands: Mapping[str, Any]) -> list[str]:
+    """Return the names of the commands directly inside of a command."""
+    names = (name.removeprefix(f"{path} ") for name in commands if name.startswith(f"{path} "))
+    return [name for name in names if " " not in name]
 
 
 def _add_flag_sections(page: _Page, rows: Mapping[str, tuple[str, str]], *, rest: str) -> None:

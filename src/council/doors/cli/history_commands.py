@@ -1,7 +1,8 @@
-"""The command `runs`: list, show, search, export, remove, prune and check runs."""
+"""The command `runs`: list, show, search, replay, export, remove, prune and check runs."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -22,6 +23,7 @@ from council.doors.cli.params import (
     print_json,
     run_argument,
 )
+from council.doors.cli.report_commands import replay_command
 from council.doors.cli.runner import (
     HIDDEN_CONFIG_OPTION,
     JSON_OPTION,
@@ -33,11 +35,13 @@ from council.doors.cli.runner import (
 )
 from council.doors.cli.tables import format_bytes, format_folder, format_table
 from council.doors.cli.terminal_input import TerminalReader, confirm
+from council.doors.cli.views import BOLD, PLAIN
 from council.engine.minutes import Minutes
 from council.errors import StoreError, UsageError, message_for
 from council.money import format_usd
 from council.render.markdown import TextPart
-from council.render.text_layout import cut, terminal_size, text_width
+from council.render.text_layout import cut, is_drawable, terminal_size, text_width
+from council.runs.excerpts import compile_words
 from council.runs.history import UNFINISHED, Removal
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
@@ -59,6 +63,7 @@ def runs_command() -> click.Group:
         _list_command(),
         _show_command(),
         _search_command(),
+        replay_command(),
         _export_command(),
         _remove_command(),
         _prune_command(),
@@ -93,10 +98,22 @@ def _list_options() -> list[click.Option]:
     return [
         _limit_option(),
         _here_option("List the runs of this folder only."),
-        click.Option(["--status"], type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False), default=None, help="List the runs with this status only."),
-        click.Option(["--owner"], metavar="NAME", default=None, help="List the runs of this owner only, such as ann@laptop."),
-        click.Option(["--project"], metavar="NAME", default=None, help="List the runs of this project only: the name of a repository or folder."),
-    ]  # fmt: skip
+        click.Option(
+            ["--status"],
+            type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False),
+            default=None,
+            help="List the runs with this status only.",
+        ),
+        click.Option(
+            ["--owner"], metavar="NAME", default=None, help="List the runs of this owner only, such as ann@laptop."
+        ),
+        click.Option(
+            ["--project"],
+            metavar="NAME",
+            default=None,
+            help="List the runs of this project only: the name of a repository or folder.",
+        ),
+    ]
 
 
 def _list_command() -> click.Command:
@@ -143,12 +160,34 @@ def search_runs(words: tuple[str, ...], limit: int | None, **params: Any) -> int
         most = (None if params["json"] else LIST_LIMIT) if limit is None else limit or None
         rows = await convener.search(terms, most + 1 if most else None)
         shown, none = rows[:most], f'no runs match "{" ".join(terms)}"'
-        done = _print_runs(shown, params["json"], none, total=len(shown))
-        if len(rows) > len(shown) and not params["json"]:
+        excerpts = [await convener.excerpt(row["run"], terms) for row in shown]
+        if params["json"]:
+            print_json([row | {"excerpt": excerpt} for row, excerpt in zip(shown, excerpts, strict=True)])
+            return 0
+        click.echo("\n".join(_format_found(shown, excerpts, terms)) if shown else none)
+        if len(rows) > len(shown):
             click.echo("more runs match: use a higher --limit, or --limit 0 for all", err=True)
-        return done
+        return 0
 
     return make_runner(params).with_convener(job)
+
+
+def _format_found(rows: Sequence[RunRow], excerpts: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Return a table of runs with an excerpt below each; a terminal shows the words in bold."""
+    width = terminal_size(sys.stdout)[0] if sys.stdout.isatty() else None
+    head, *lines = format_runs(rows, width=width)
+    found = [head]
+    for line, excerpt in zip(lines, excerpts, strict=True):
+        found.append(line)
+        shown = f"  {excerpt}" if width is None else cut(f"  {excerpt}", width)
+        found += [_mark_words(shown, words)] if excerpt else []
+    return found
+
+
+def _mark_words(text: str, words: Sequence[str]) -> str:
+    if not is_drawable(sys.stdout) or "NO_COLOR" in os.environ:
+        return text
+    return compile_words(words).sub(rf"{BOLD}\g<0>{PLAIN}", text)
 
 
 def _print_runs(rows: Sequence[RunRow], as_json: bool, none: str, *, total: int, here: bool = False) -> int:
@@ -315,8 +354,12 @@ def _removal_options() -> list[click.Option]:
 def _remove_command() -> click.Command:
     runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...", shell_complete=complete_run)
     before = click.Option(
-        ["--before"], type=DayParam(), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
-    )  # fmt: skip
+        ["--before"],
+        type=DayParam(),
+        default=None,
+        metavar="DATE",
+        help="Remove every run before this day, such as 2026-01-31.",
+    )
     here = _here_option("With --before: only the runs of this folder.")
     return make_command(
         "rm",
@@ -372,10 +415,22 @@ class AgeParam(click.ParamType):  # type: ignore[type-arg]
 
 def _prune_command() -> click.Command:
     flags = [
-        click.Option(["--older-than"], type=AgeParam(), default=None, metavar="AGE", help="Remove runs older than this, such as 90d or 12w. Default: [store] keep_days."),
-        click.Option(["--keep"], type=click.IntRange(min=0), default=None, metavar="N", help="Keep the newest N runs, however old they are."),
+        click.Option(
+            ["--older-than"],
+            type=AgeParam(),
+            default=None,
+            metavar="AGE",
+            help="Remove runs older than this, such as 90d or 12w. Default: [store] keep_days.",
+        ),
+        click.Option(
+            ["--keep"],
+            type=click.IntRange(min=0),
+            default=None,
+            metavar="N",
+            help="Keep the newest N runs, however old they are.",
+        ),
         _here_option("Prune the runs of this folder only."),
-    ]  # fmt: skip
+    ]
     return make_command(
         "prune",
         prune_runs,

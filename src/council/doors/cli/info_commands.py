@@ -1,4 +1,4 @@
-"""The commands presets, rosters, models, doctor, protocols and keys."""
+"""The commands list, doctor and keys, and the old words of list: presets, rosters, models and protocols."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from council.doors.cli.params import (
+    COMMAND_HELP,
     complete_preset,
     complete_protocol,
     complete_roster,
@@ -24,11 +25,82 @@ from council.doors.cli.tables import fit_table, format_table
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
+from council.protocols import protocol_names
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
+from council.protocols.common.rosters import DescribedRoster, RosterSeat
 from council.runs.service import Convener
 from council.settings import load_settings
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
 from council.types import Json
+
+if TYPE_CHECKING:
+    from council.planning.plan_object import CostEstimate, PlanCalls
+    from council.runs.doctor import (
+        DoctorRow,
+        ExtensionRow,
+        MemberRow,
+        ProtocolRow,
+        SearchProviderRow,
+        SeatingPreview,
+        SeatPreview,
+    )
+    from council.runs.track_record import TrackRecordObject
+
+# List
+
+
+def list_command() -> click.Group:
+    group = make_group("list", _list_default, JSON_OPTION, CONFIG_OPTION)
+    protocol = _show_option("Show only this protocol, with its seats, phases and options.", complete_protocol)
+    preset = _show_option("Show the perspectives of this preset.", complete_preset)
+    roster = _show_option("Show the seats of this roster, named or in a file.", complete_roster, "NAME|FILE")
+    group.add_command(make_command("protocols", print_protocols, protocol))
+    group.add_command(models_command())
+    group.add_command(
+        click.Command("presets", callback=print_presets, params=[preset, JSON_OPTION], help=COMMAND_HELP["presets"])
+    )
+    group.add_command(make_command("rosters", print_rosters, roster))
+    return group
+
+
+def _show_option(help: str, complete: Any, metavar: str = "NAME") -> click.Option:
+    return click.Option(["--show", "name"], default=None, metavar=metavar, help=help, shell_complete=complete)
+
+
+@click.pass_context
+def _list_default(context: click.Context, /, **params: Any) -> int | None:
+    """Print how many there are of each kind, and the command that lists them."""
+    if context.invoked_subcommand is not None:
+        return None
+
+    async def job(convener: Convener) -> int:
+        from council.runs.doctor import list_members
+
+        members = list_members(convener)
+        available = sum(row["available"] for row in members)
+        rows = [
+            _describe_kind("protocols", len(protocol_names()), "how a council deliberates"),
+            _describe_kind("models", len(members), f"{available} available") | {"available": available},
+            _describe_kind("presets", len(list_presets(user_presets_folder())), "sets of perspectives for judges"),
+            _describe_kind("rosters", len(convener.rosters()), "sets of seats for advisors, general and ranking"),
+        ]
+        if params["json"]:
+            print_json(rows)
+        else:
+            cells = [[row["kind"], str(row["count"]), row["about"], row["command"]] for row in rows]
+            click.echo(
+                "\n".join(fit_table(format_table(["KIND", "NUMBER", "", "COMMAND"], cells, right=[1]), sys.stdout))
+            )
+        return 0
+
+    return make_runner(params).with_convener(job)
+
+
+def _describe_kind(kind: str, count: int, about: str) -> Json:
+    return {"kind": kind, "count": count, "about": about, "command": f"council list {kind}"}
+
+
+# Presets
 
 
 def presets_command() -> click.Group:
@@ -46,8 +118,12 @@ def presets_command() -> click.Group:
 
 @click.pass_context
 def _presets_default(context: click.Context, /, json: bool) -> int | None:
-    if context.invoked_subcommand is not None:
-        return None
+    return print_presets(None, json) if context.invoked_subcommand is None else None
+
+
+def print_presets(name: str | None, json: bool) -> int:
+    if name is not None:
+        return show_preset(name, json)
     found = [load_preset(name, user_presets_folder()) for name in list_presets(user_presets_folder())]
     if json:
         print_json([_preset_json(item) for item in found])
@@ -77,6 +153,9 @@ def _preset_json(item: Preset) -> Json:
     return {"name": item.name, "about": item.about, "own": item.is_user_defined, "perspectives": lenses}
 
 
+# Rosters
+
+
 def rosters_command() -> click.Group:
     group = make_group("rosters", _rosters_default, JSON_OPTION, CONFIG_OPTION)
     name = click.Argument(["name"], metavar="NAME|FILE", shell_complete=complete_roster)
@@ -86,8 +165,12 @@ def rosters_command() -> click.Group:
 
 @click.pass_context
 def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
-    if context.invoked_subcommand is not None:
-        return None
+    return print_rosters(None, **params) if context.invoked_subcommand is None else None
+
+
+def print_rosters(name: str | None, **params: Any) -> int:
+    if name is not None:
+        return show_roster(name, **params)
 
     async def job(convener: Convener) -> int:
         rows = convener.rosters()
@@ -116,32 +199,34 @@ def show_roster(name: str, **params: Any) -> int:
     return make_runner(params).with_convener(job)
 
 
-def _format_seat_names(row: Json) -> str:
+def _format_seat_names(row: DescribedRoster) -> str:
     return ", ".join(seat["name"] for seat in row["seats"])
 
 
-def _format_roster(row: Json) -> list[str]:
-    chair = f"  chair: {row['chair']['model']}" if row["chair"]["model"] else ""
+def _format_roster(row: DescribedRoster) -> list[str]:
+    model = row["chair"]["model"] if row["chair"] else None
+    chair = f"  chair: {model}" if model else ""
     head = f"{row['name']}: {row['about']}" if row["about"] else row["name"]
     return [head, *map(_format_seat, row["seats"]), *([chair] if chair else []), f"from {row['origin']}"]
 
 
-def _format_seat(seat: Json) -> str:
+def _format_seat(seat: RosterSeat) -> str:
     parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
     member = f" [{seat['model']}]" if seat["model"] else ""
     return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"
 
 
+# Models
+
+
 def models_command() -> click.Command:
     def models(price: bool, refresh: bool, retired: bool, **params: Any) -> int:
         async def job(convener: Convener) -> int:
-            from council.runs.doctor import list_members
+            from council.runs.doctor import add_records, list_members
 
             failed = await _refresh_models(convener) if refresh else False
             rows = [row for row in list_members(convener, prices=price) if row["retired"] or not retired]
             if outcomes := await convener.store.list_outcomes():
-                from council.runs.track_record import add_records
-
                 add_records(rows, outcomes)
             if params["json"]:
                 print_json(rows)
@@ -178,7 +263,7 @@ async def _refresh_models(convener: Convener) -> bool:
 PRICE_COLUMNS = {"IN": "input", "CACHED": "cached", "OUT": "output"}  # dollars per million tokens
 
 
-def format_models(rows: Sequence[Json]) -> list[str]:
+def format_models(rows: Sequence[MemberRow]) -> list[str]:
     has_price = any("price" in row for row in rows)
     has_record = any("record" in row for row in rows)
     head = [
@@ -203,11 +288,11 @@ def format_models(rows: Sequence[Json]) -> list[str]:
     return format_table(head, cells, right=range(2, len(head) - 1))
 
 
-def _format_record(record: Json | None) -> str:
+def _format_record(record: TrackRecordObject | None) -> str:
     return f"{record['right']} of {record['labelled']}" if record else ""
 
 
-def _format_status(row: Json) -> str:
+def _format_status(row: MemberRow) -> str:
     """Return whether a model is available and retired, and the line that it is the newest of."""
     status = "available" if row["available"] else f"needs {row['needs']}"
     if retired := row["retired"]:
@@ -228,6 +313,9 @@ def _format_price(price: Json | None) -> list[str]:
     if not any(float(price[key]) for key in ("input", "output")):
         return ["free", "", ""]
     return [f"${float(price[key]):g}{'+' if price['tiers'] else ''}" for key in PRICE_COLUMNS.values()]
+
+
+# Doctor
 
 
 def doctor_command() -> click.Command:
@@ -266,10 +354,15 @@ def doctor_command() -> click.Command:
     return make_command("doctor", doctor, deep_)
 
 
-DOCTOR_STEPS = ("configured", "installed", "key", "answered")
+DOCTOR_STEPS: tuple[Literal["configured", "installed", "key", "answered"], ...] = (
+    "configured",
+    "installed",
+    "key",
+    "answered",
+)
 
 
-def _format_doctor_rows(rows: list[Json]) -> list[str]:
+def _format_doctor_rows(rows: list[DoctorRow]) -> list[str]:
     """Format a table of the four checks per member, with details and the next step."""
     from council.text_cleanup import single_line
 
@@ -278,17 +371,17 @@ def _format_doctor_rows(rows: list[Json]) -> list[str]:
     return [head, *(f"{_format_steps(row, width)}  {single_line(_format_detail(row), 300)}".rstrip() for row in rows)]
 
 
-def _format_steps(row: Json, width: int) -> str:
+def _format_steps(row: DoctorRow, width: int) -> str:
     marks = ("yes" if row[step] else "-" if row[step] is None else "no" for step in DOCTOR_STEPS)
     columns = " ".join(f"{mark:<{len(step) + 1}}" for mark, step in zip(marks, DOCTOR_STEPS, strict=True))
     return f"{row['member']:<{width}}  {columns} {_format_tokens(row['context']):>7}"
 
 
-def _format_detail(row: Json) -> str:
+def _format_detail(row: DoctorRow) -> str:
     return " · ".join(part for part in (row["detail"], row["next"]) if part)
 
 
-def _format_seating(seats: Json) -> list[str]:
+def _format_seating(seats: SeatingPreview) -> list[str]:
     width = max((len(place["seat"]) for place in seats["seats"]), default=0)
     lines = [f"{place['seat']:<{width}} {_format_used(place)}" for place in seats["seats"]]
     protocol = f" ({seats['protocol']})" if seats["protocol"] else ""
@@ -300,7 +393,7 @@ def _format_seating(seats: Json) -> list[str]:
     ]
 
 
-def _format_used(place: Json) -> str:
+def _format_used(place: SeatPreview) -> str:
     if place["used"] == place["member"]:
         return str(place["member"])
     if place["used"] is None:
@@ -308,40 +401,43 @@ def _format_used(place: Json) -> str:
     return f"{place['used']} (instead of {place['member']}, which failed the check above)"
 
 
-def _format_search(rows: list[Json]) -> list[str]:
+def _format_search(rows: list[SearchProviderRow]) -> list[str]:
     states = ((row, row["error"] or (f"needs {row['needs']}" if row["needs"] else "available")) for row in rows)
     return ["search providers:", *(f"{row['provider']:<9} {state}{_format_package(row)}" for row, state in states)]
 
 
-def _format_extensions(rows: list[Json]) -> list[str]:
+def _format_extensions(rows: list[ExtensionRow]) -> list[str]:
     lines = [f"{row['kind']} {row['name']}  {row['error'] or 'works'}{_format_package(row)}" for row in rows]
     return ["", "extensions:", *lines] if rows else []
 
 
-def _format_package(row: Json) -> str:
+def _format_package(row: SearchProviderRow | ExtensionRow | ProtocolRow) -> str:
     return f"  (package {row['package']})" if row["package"] else ""
 
 
+# Protocols
+
+
 def protocols_command() -> click.Command:
-    def protocols(name: str | None, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            from council.runs.doctor import list_protocols
-
-            rows = await list_protocols(convener, name)
-            if params["json"]:
-                print_json(rows[0] if name else rows)
-            else:
-                write_lines("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
-            return 0
-
-        return make_runner(params).with_convener(job)
-
-    return make_command(
-        "protocols", protocols, click.Argument(["name"], required=False, shell_complete=complete_protocol)
-    )
+    name = click.Argument(["name"], required=False, shell_complete=complete_protocol)
+    return make_command("protocols", print_protocols, name)
 
 
-def _format_calls(calls: Json) -> str:
+def print_protocols(name: str | None, **params: Any) -> int:
+    async def job(convener: Convener) -> int:
+        from council.runs.doctor import list_protocols
+
+        rows = await list_protocols(convener, name)
+        if params["json"]:
+            print_json(rows[0] if name else rows)
+        else:
+            write_lines("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
+        return 0
+
+    return make_runner(params).with_convener(job)
+
+
+def _format_calls(calls: PlanCalls) -> str:
     low, high = calls["min"], calls["max"]
     return _count(high, "call") if low == high else f"{low} to {_count(high, 'call')}"
 
@@ -350,7 +446,7 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _format_protocol(row: Json, *, details: bool) -> list[str]:
+def _format_protocol(row: ProtocolRow, *, details: bool) -> list[str]:
     """Format a protocol: size and price, purpose, example and options; with details also its seats and phases."""
     size = f"{_count(len(row['seats']), 'seat')}, {_format_calls(row['calls'])}" if row["calls"] else "cannot run now"
     price = f", {_format_expected(row['cost'])}" if row["calls"] else ""
@@ -368,7 +464,7 @@ def _format_protocol(row: Json, *, details: bool) -> list[str]:
     return [*lines, f"  seats: {', '.join(row['seats'])}", f"  phases and calls: {phases}", *about, *note]
 
 
-def _format_expected(cost: Json | None) -> str:
+def _format_expected(cost: CostEstimate | None) -> str:
     """Return the expected price of a question with the members of today."""
     if cost is None:
         return "price unknown"
@@ -380,6 +476,8 @@ def _format_option(name: str, field: Json) -> str:
     flag = name.replace("_", "-")
     return f"--{flag}/--no-{flag}" if field.get("default") is True else f"--{flag}"
 
+
+# Keys
 
 NAME_ARGUMENT = click.Argument(["name"])
 VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, config_option
+from council.doors.cli.params import COMMAND_HELP, OLD_WORDS, config_option
 from council.errors import UsageError
 
 COMMANDS = {
@@ -29,6 +29,7 @@ COMMANDS = {
     "eval": "eval_command:eval_command",
     "outcome": "eval_command:outcome_command",
     "advise": "eval_command:advise_command",
+    "list": "info_commands:list_command",
     "packet": "ask:packet_command",
     "presets": "info_commands:presets_command",
     "rosters": "info_commands:rosters_command",
@@ -52,7 +53,18 @@ COMMANDS = {
 def load_command(name: str) -> click.Command:
     module, _, make = COMMANDS[name].partition(":")
     command: click.Command = getattr(import_module(f"council.doors.cli.{module}"), make)()
+    if name in OLD_WORDS:
+        _accept_quiet(command)
     return command
+
+
+def _accept_quiet(command: click.Command) -> None:
+    """Let an old word accept -q, which silences its notice."""
+    if all(parameter.name != "quiet" for parameter in command.params):
+        command.params.append(click.Option(["-q", "--quiet"], is_flag=True, hidden=True, expose_value=False))
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _accept_quiet(inner)
 
 
 def management_group(*names: str) -> click.Group:
@@ -65,20 +77,42 @@ def management_group(*names: str) -> click.Group:
 
 def no_worker_option() -> click.Option:
     return click.Option(
-        ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council worker` does."
+        ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council serve worker` does."
     )
 
 
 def mcp_command() -> click.Command:
     flags: list[click.Parameter] = [
-        click.Option(["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."),
-        click.Option(["--port"], type=click.IntRange(0, 65535), default=0, metavar="N", help="Port for --http; 0 picks a free one."),
-        click.Option(["--folder"], type=click.Path(), default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
-        click.Option(["--max-cost"], type=float, default=None, metavar="DOLLARS", help="Cost limit per run; callers cannot raise it."),
-        click.Option(["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."),
+        click.Option(
+            ["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."
+        ),
+        click.Option(
+            ["--port"],
+            type=click.IntRange(0, 65535),
+            default=0,
+            metavar="N",
+            help="Port for --http; 0 picks a free one.",
+        ),
+        click.Option(
+            ["--folder"],
+            type=click.Path(),
+            default=None,
+            metavar="DIR",
+            help="Folder for clients that declare no roots. Default: the current folder.",
+        ),
+        click.Option(
+            ["--max-cost"],
+            type=float,
+            default=None,
+            metavar="DOLLARS",
+            help="Cost limit per run; callers cannot raise it.",
+        ),
+        click.Option(
+            ["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."
+        ),
         no_worker_option(),
         config_option(),
-    ]  # fmt: skip
+    ]
 
     def mcp(folder: str | None, http: bool, port: int, **params: Any) -> int:
         if find_spec("mcp") is None:

@@ -1,4 +1,6 @@
-"""Command-line words and parameters: management words, how argv is split, and the types, checks and completions of flags."""
+"""Command-line words and parameters: management words, how argv is split, and the types, checks and completions of
+flags.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
     "batch": "Run the questions of a JSON lines or CSV file; run it again to continue.",
     "eval": "Measure councils: compare them with one model on a data set, at equal cost. Run it again to continue.",
+    "list": "List protocols, models, presets or rosters.",
     "chat": "Hold a conversation with a council: each turn continues the last.",
-    "runs": "List, show, search, export, remove, prune or check runs.",
+    "runs": "List, show, search, replay, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
@@ -36,7 +39,7 @@ COMMAND_HELP = {
     "advise": "Advise on the protocol: which one is worth its price for a question. No model is asked.",
     "outcome": "Label a run: record how its decision turned out. Track records and --weights track-record use it.",
     "replay": "Play a past run again without calls.",
-    "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
+    "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations; with --fail-on pass or fail a CI job.",
     "gate": "Pass or fail a finished run in CI without calls.",
     "packet": "Show what would be sent, why and how large it is, and what is left out.",
     "presets": "List the sets of perspectives for judges.",
@@ -47,7 +50,7 @@ COMMAND_HELP = {
     "keys": "Store API keys in the system keyring.",
     "trust": "Show the settings of this project that need trust, and trust them; list or revoke trust.",
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
-    "serve": "Serve the web page and the HTTP API on this machine.",
+    "serve": "Serve the web page and the HTTP API on this machine; also tools for agents (mcp), detached runs (worker) and tokens.",
     "open": "Open a run in the web page.",
     "tokens": "Give other users access to the web page and the HTTP API: add, list or revoke their tokens.",
     "worker": "Process detached runs: of a shared store until stopped; otherwise until none is left, started automatically.",
@@ -56,10 +59,29 @@ COMMAND_HELP = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and protocol; also by folder, what stops saved, and the rest of today's budget.",
 }
+# Words of earlier versions and what to use instead. Each runs as before; help does not list it. All but the ones that
+# are in too many scripts and configurations of agents say on standard error what to use.
+OLD_WORDS = {
+    "presets": "council list presets",
+    "rosters": "council list rosters",
+    "protocols": "council list protocols",
+    "models": "council list models",
+    "advise": 'council --dry-run "…"',
+    "gate": "council report RUN --fail-on LEVEL",
+    "replay": "council runs replay RUN",
+    "worker": "council serve worker",
+    "tokens": "council serve tokens",
+    "mcp": "council serve mcp",
+}
+OLD_WORDS_WITHOUT_NOTICE = ("protocols", "models", "mcp")
 MANAGEMENT_COMMANDS = tuple(COMMAND_HELP)
+CURRENT_COMMANDS = tuple(word for word in COMMAND_HELP if word not in OLD_WORDS)
+# `list` is a command only alone or with one of these words: "list three ways to …" is a question.
+LIST_KINDS = ("protocols", "models", "presets", "rosters")
+SERVE_COMMANDS = ("mcp", "worker", "tokens")
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
-    "help": ["--help"], "version": ["--version"], "list": ["runs"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
+    "help": ["--help"], "version": ["--version"], "list": ["list"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
     "settings": ["config"],
 }  # fmt: skip
 SET_UP_SUGGESTION = "set up your keys with `council init`, or store one with `council keys set NAME`"
@@ -81,17 +103,28 @@ WORD_SUGGESTIONS = {
 SHOWN_BY = ("logs", "list", "show", "status", "history", "cost")
 RUN_SUGGESTIONS = {"stop": "council cancel {run}", **dict.fromkeys(SHOWN_BY, "council runs show {run}")}
 LONE_WORDS = (*WORD_COMMANDS, *WORD_SUGGESTIONS)
-# Of `runs`, `keys`, `skill` and `config`.
-SUBCOMMANDS = ("list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init")
+# Of `runs`, `keys`, `skill`, `config` and `serve`.
+SUBCOMMANDS = (
+    "list", "show", "search", "replay", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init", *SERVE_COMMANDS,
+)  # fmt: skip
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_FLAGS_WITH_VALUE = ("-o", "-m", "-a")
 
+LISTED_FORMATS = f"[{'|'.join(name for name in FORMATS.names if name != 'json')}]"
+# Flags with another name for the same, which help does not list.
+ALIASES = {
+    "--mode NAME": "--protocol NAME",
+    "--members A,B,…": "-m A -m B …",
+    "--format json": "--json",
+    "--show transcript": "-v, with prompts, retries and absences",
+}
+
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON_FLAGS: list[dict[str, Any]] = [
-    {"flag": "--protocol", "name": "protocol", "kind": "protocol", "help": "Use this protocol, whatever the words say; auto: by `council advise`."},
-    {"flag": "--mode", "name": "mode", "kind": "protocol", "metavar": "PROTOCOL", "help": "Alias of --protocol."},
+    {"flag": "--protocol", "name": "protocol", "kind": "protocol", "help": "Use this protocol, whatever the words say; auto: the one that is worth its price."},
+    {"flag": "--mode", "name": "mode", "hidden": True, "kind": "protocol", "metavar": "PROTOCOL", "help": "Alias of --protocol."},
     {"flag": "--model", "short": "-m", "name": "models", "kind": "many", "metavar": "MODEL", "help": "Use this model for every seat and the chair; two to eight fill as many seats in order."},
-    {"flag": "--members", "name": "members", "kind": "str", "metavar": "A,B,…", "help": "The same as one -m for each name."},
+    {"flag": "--members", "name": "members", "hidden": True, "kind": "str", "metavar": "A,B,…", "help": "The same as one -m for each name."},
     {"flag": "--cheap", "name": "cheap", "kind": "bool", "help": "Use the fast models of the available vendors for the seats and the chair."},
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
     {"flag": "--seats", "name": "seat_count", "kind": "int", "metavar": "N", "help": "Number of seats, 2 to 8: fewer cost less. Without it three, or as many as -m names."},
@@ -127,11 +160,11 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--notify", "name": "notify", "kind": "bool", "help": "Ring the terminal bell and show a desktop notification when the run is done."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print the plan, the report or the error as JSON."},
-    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS.names), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
+    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS.names), "metavar": LISTED_FORMATS, "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
     {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Print events as JSON lines."},
     {"flag": "--verbose", "short": "-v", "name": "verbose", "kind": "bool", "help": "Print every statement in full; on standard error the plan, every event and more hints."},
     {"flag": "--answer-only", "name": "answer_only", "kind": "bool", "help": "Print the answer alone on standard output: no missing parts above it, no trust below it."},
-    {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},
+    {"flag": "--show", "name": "show", "hidden": True, "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},
     {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
     {"flag": "--report-dir", "name": "report_dir", "kind": "str", "metavar": "DIR", "help": "Write the report to this folder. Default: .agents/council for judges, else the data folder."},
     {"flag": "--quiet", "short": "-q", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
@@ -156,17 +189,18 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     if place is None:
         return "", arguments
     word = arguments[place]
-    if word in MANAGEMENT_COMMANDS:
-        return word, [word, *arguments[:place], *arguments[place + 1 :]]
+    if word in MANAGEMENT_COMMANDS and word != "list":
+        end = place + (2 if word == "serve" and set(arguments[place + 1 : place + 2]) & set(SERVE_COMMANDS) else 1)
+        return word, [*arguments[place:end], *arguments[:place], *arguments[end:]]
     places = set(_find_words(arguments))
     words = [argument for at, argument in enumerate(arguments) if at in places]
     flags = [argument for at, argument in enumerate(arguments) if at not in places]
     if command := _command_of_lone_word([text.strip() for text in words]):
-        return command[0] if command[0] in MANAGEMENT_COMMANDS else "", [*command, *flags]
+        return "" if command[0].startswith("-") else command[0], [*command, *flags]
     _reject_misspelled_command(
         word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
     )
-    return word, arguments
+    return "" if word in MANAGEMENT_COMMANDS else word, arguments
 
 
 def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> list[str]:
@@ -197,7 +231,9 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
 
 
 def fill_optional_values(arguments: list[str]) -> list[str]:
-    """Return the arguments with the value "true" for a flag whose optional value is missing: --mixed is --mixed=true."""
+    """Return the arguments with the value "true" for a flag whose optional value is missing: --mixed is
+    --mixed=true.
+    """
     optional = {flag["flag"] for flag in protocol_flags() if "optional_value" in flag}
     end = arguments.index("--") if "--" in arguments else len(arguments)
     flags = [f"{argument}=true" if argument in optional else argument for argument in arguments[:end]]
@@ -210,12 +246,19 @@ def _valued_flags() -> set[str]:
 
 
 def _command_of_lone_word(words: list[str]) -> list[str] | None:
-    """Return the command for a lone word such as `list`. Raise UsageError with a suggestion if there is no single one.
+    """Return the command for a lone word such as `history`. Raise UsageError with a suggestion if there is no single
+    one.
 
-    Only the word alone, `help COMMAND` and such a word with a run id are meant: "list three ways to …" is a question."""
+    Only the word alone, `list KIND`, `help COMMAND` and such a word with a run id are meant: "list three ways to …" is
+    a question.
+    """
     first = words[0].lower().rstrip("?!.")
-    if first == "help" and len(words) == 2 and words[1] in COMMAND_HELP:
+    if first == "help" and len(words) == 2 and words[1] in (*COMMAND_HELP, *VERBS):
         return [words[1], "--help"]
+    if first == "list" and len(words) == 2:
+        if words[1] in LIST_KINDS:
+            return ["list", words[1]]
+        _reject_misspelled_kind(words)
     if len(words) == 2 and first in RUN_SUGGESTIONS and RUN_ID.fullmatch(words[1]):
         raise _lone_word_error(words, f"run `{RUN_SUGGESTIONS[first].format(run=words[1])}`")
     if len(words) != 1:
@@ -255,6 +298,8 @@ def _find_words(arguments: list[str]) -> list[int]:
 
 def _reject_misspelled_command(word: str, words: list[str]) -> None:
     """Raise UsageError for a misspelled command. A longer sentence is a question unless it continues like a command."""
+    if word in MANAGEMENT_COMMANDS:  # of a question, such as "list three ways to …"
+        return
     is_continued = len(words) > 1 and (
         words[1] in SUBCOMMANDS or (len(words) == 2 and RUN_ID.fullmatch(words[1]) is not None)
     )
@@ -268,6 +313,17 @@ def _reject_misspelled_command(word: str, words: list[str]) -> None:
     if near and command and word not in VERBS and not Path(word).exists():
         raise UsageError(
             f'unknown command "{word}", did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
+        )
+
+
+def _reject_misspelled_kind(words: list[str]) -> None:
+    """Raise UsageError for `list` and a word that is nearly one of its kinds."""
+    suggestions = {kind: f"council list {kind}" for kind in LIST_KINDS} | {"runs": "council runs"}
+    near = get_close_matches(words[1].lower(), suggestions, n=1, cutoff=0.8)
+    if near:
+        raise UsageError(
+            f'"{" ".join(words)}" is not a command, did you mean `{suggestions[near[0]]}`? '
+            f'To ask it as a question: council ask "{" ".join(words)}"'
         )
 
 
@@ -489,10 +545,11 @@ def complete_roster(context: click.Context, parameter: click.Parameter, incomple
 
 
 def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Suggest runs with their questions: unfinished first, then newest."""
-    from council.runs.history import list_run_questions
+    """Suggest runs with their titles or questions: unfinished first, then newest."""
+    from council.runs.history import list_run_titles
 
-    return [CompletionItem(run, help=question) for run, question in list_run_questions(os.environ, incomplete).items()]
+    titles = list_run_titles(os.environ, incomplete)
+    return [CompletionItem(run, help=title, is_run=True) for run, title in titles.items()]
 
 
 def _matching(names: Iterable[str], incomplete: str) -> list[CompletionItem]:

@@ -1,23 +1,26 @@
-"""Commands about results: replay, report, gate and spend."""
+"""Commands about results: report, runs replay and spend, and gate, the old word for report --fail-on."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
-from council.doors.cli.params import ChoiceParam, print_json, run_argument
-from council.doors.cli.runner import make_command, make_runner, text_options
+from council.doors.cli.params import LISTED_FORMATS, ChoiceParam, print_json, run_argument
+from council.doors.cli.runner import Runner, make_command, make_runner, text_options
 from council.doors.cli.tables import format_folder, format_table
 from council.doors.cli.views import shows_markdown, write_commands, write_document
 from council.engine.layout import format_count
 from council.engine.minutes import Minutes
+from council.errors import UsageError
 from council.extensions import FORMATS
 from council.money import format_saving, format_usd
 from council.render.formats import COMMAND_FORMATS, render_parts_as
 from council.render.markdown import TextPart
+from council.render.report import build_report, read_report
+from council.runs.ci_gate import DEFAULT_RULE, FAIL_ON, RULES, apply_rule, evaluate_gate
 from council.runs.service import Convener
 from council.runs.spending import parse_since
 from council.types import Json
@@ -51,54 +54,87 @@ def report_command() -> click.Command:
         type=click.Choice(FORMATS.names),
         default="md",
         show_default=True,
+        metavar=LISTED_FORMATS,
         help="Output format; html is one file with every view of the page.",
     )
+    level = click.Option(
+        ["--fail-on"],
+        type=click.Choice(FAIL_ON),
+        help="Exit 10 if the review result is this or worse, 3 if it is inconclusive.",
+    )
+    rule = click.Option(
+        ["--rule"],
+        type=click.Choice(RULES, case_sensitive=False),
+        default=None,
+        help=f"Rule of --fail-on that combines the verdicts; corroborated requires evidence for a FAIL, consensus does not. Default: {DEFAULT_RULE}.",
+    )
 
-    def report_(run: str | None, form: str, **params: Any) -> int:
+    def report_(run: str | None, form: str, fail_on: str | None, rule: str | None, **params: Any) -> int:
+        if rule and not fail_on:
+            raise UsageError(f"--rule {rule} is a rule of --fail-on, which is missing: add for example --fail-on fail")
+
         async def job(convener: Convener) -> int:
             entries = await convener.entries(run or await convener.newest_run())
+            minutes = Minutes.fold(entries)
+            gate = _decide_gate(minutes, fail_on, rule or DEFAULT_RULE) if fail_on else None
             chosen, runner = "json" if params["json"] else form, make_runner(params)
-            parts = render_parts_as(Minutes.fold(entries), chosen, entries)
-            if chosen == "md" and shows_markdown(runner.raw):
-                runner.print_parts([TextPart("".join(parts))])
-            elif chosen in COMMAND_FORMATS:
-                write_commands("".join(parts))
+            if gate and chosen == "json":
+                print_json(read_report(minutes) | {"gate": gate})
             else:
-                write_document(parts, ascii=chosen == "md" and runner.ascii)
-            return 0
+                _print_report(runner, chosen, render_parts_as(minutes, chosen, entries))
+            if gate is None:
+                return 0
+            runner.print_status([gate["why"]])
+            return int(gate["exit"])
 
         return make_runner(params).with_convener(job)
 
-    return make_command("report", report_, run_argument(), form, *text_options(), uses_config=False)
+    return make_command("report", report_, run_argument(), form, level, rule, *text_options(), uses_config=False)
+
+
+def _print_report(runner: Runner, form: str, parts: Iterable[str]) -> None:
+    if form == "md" and shows_markdown(runner.raw):
+        runner.print_parts([TextPart("".join(parts))])
+    elif form in COMMAND_FORMATS:
+        write_commands("".join(parts))
+    else:
+        write_document(parts, ascii=form == "md" and runner.ascii)
+
+
+def _decide_gate(minutes: Minutes, fail_on: str, rule: str) -> Json:
+    """Return the decision about a finished run: verdict, exit code and reason, by a rule."""
+    report = build_report(minutes)
+    code, why = evaluate_gate(report, fail_on, rule)
+    verdict = apply_rule(report, rule)[0]["verdict"]
+    return {"verdict": verdict, "exit": code, "why": why, "rule": rule, "fail_on": fail_on}
 
 
 def gate_command() -> click.Command:
-    levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
     level = click.Option(
-        ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
+        ["--fail-on"],
+        type=click.Choice(FAIL_ON),
+        default="fail",
+        show_default=True,
+        help="Fail on this result or worse.",
     )
-
     rule = click.Option(
         ["--rule"],
-        type=click.Choice(["corroborated", "consensus"], case_sensitive=False),
-        default="corroborated",
+        type=click.Choice(RULES, case_sensitive=False),
+        default=DEFAULT_RULE,
         show_default=True,
         help="Rule that combines the verdicts; corroborated requires evidence for a FAIL, consensus does not.",
     )
 
     def gate_(run: str | None, fail_on: str, rule: str, **params: Any) -> int:
         async def job(convener: Convener) -> int:
-            from council.render.report import build_report
-            from council.runs.ci_gate import apply_rule, evaluate_gate
-
-            value = build_report(await convener.minutes(run or await convener.newest_run()))
-            code, why = evaluate_gate(value, fail_on, rule)
+            minutes = await convener.minutes(run or await convener.newest_run())
+            gate = _decide_gate(minutes, fail_on, rule)
             if params["json"]:
-                verdict = apply_rule(value, rule)[0]["verdict"]
-                print_json({"run": value["run"], "verdict": verdict, "exit": code, "why": why, "rule": rule})
+                named = {name: gate[name] for name in ("verdict", "exit", "why", "rule")}
+                print_json({"run": minutes.run, **named})
             else:
-                click.echo(why)
-            return code
+                click.echo(gate["why"])
+            return int(gate["exit"])
 
         return make_runner(params).with_convener(job)
 
@@ -146,7 +182,7 @@ def spend_command() -> click.Command:
     return make_command("spend", spend, since, by)
 
 
-def format_spending(spent: Json, by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
+def format_spending(spent: Mapping[str, Any], by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
     if not spent["total"]["calls"]:
         since = f" since {spent['since']}" if spent["since"] else ""
         return [f"no paid calls{since}", *_format_today(spent["today"])]

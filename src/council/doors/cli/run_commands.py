@@ -56,7 +56,7 @@ def _refuse_result_flags(runner: Runner) -> None:
     if runner.fail_on:
         raise UsageError(
             "--fail-on cannot be combined with --detach, nothing was started: "
-            f"use `council gate RUN --fail-on {runner.fail_on}` after the run"
+            f"use `council report RUN --fail-on {runner.fail_on}` after the run"
         )
     if runner.flags.get("notify"):
         raise UsageError(
@@ -298,10 +298,19 @@ def cancel_command() -> click.Command:
 
 def fork_command() -> click.Command:
     flags = [
-        click.Option(["--from", "phase"], default=None, metavar="PHASE", help="Reuse all statements before this phase. Default: the first phase."),
-        click.Option(["--seat"], multiple=True, metavar="NAME=MEMBER", help="Use another member from that phase on; repeatable."),
-        click.Option(["--yes"], is_flag=True, help="Start without a confirmation: the estimate may be above confirm_above."),
-    ]  # fmt: skip
+        click.Option(
+            ["--from", "phase"],
+            default=None,
+            metavar="PHASE",
+            help="Reuse all statements before this phase. Default: the first phase.",
+        ),
+        click.Option(
+            ["--seat"], multiple=True, metavar="NAME=MEMBER", help="Use another member from that phase on; repeatable."
+        ),
+        click.Option(
+            ["--yes"], is_flag=True, help="Start without a confirmation: the estimate may be above confirm_above."
+        ),
+    ]
 
     def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:
         return make_runner(params).fork(run, phase, parse_seats(seat))

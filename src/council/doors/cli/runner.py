@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -56,11 +56,13 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
+from council.engine.records import ReportObject
 from council.errors import CouncilError, PacketRefused, TrustRequired, UsageError
 from council.events import Entry
+from council.flags import AUTO_PROTOCOL
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
-from council.planning.plan_object import make_packet_receipt
+from council.planning.plan_object import PlanAdvice, PlanObject, make_packet_receipt
 from council.render import markdown, terminal
 from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart
@@ -118,7 +120,11 @@ class Runner:
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"no_warm": params.get("no_warm") or None, "hedge": params.get("hedge") or None}
         settings |= {"check": params.get("check") or None, "packet_tokens": params.get("packet_tokens")}
-        settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None, "priority": params.get("priority")}  # fmt: skip
+        settings |= {
+            "effort": params.get("effort"),
+            "notify": params.get("notify") or None,
+            "priority": params.get("priority"),
+        }
         settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         show, as_json, jsonl = params.get("show") or "", bool(params.get("json")), bool(params.get("jsonl"))
@@ -169,7 +175,7 @@ class Runner:
             if not detach:
                 self._require_terminal(plan.as_json())
             if dry_run:
-                return self._show_plan(plan)
+                return self._show_plan(plan, await find_advice(convener, request, plan))
             self.require_words(plan)
             await convener.open_store(plan.protocol.name, plan.question.task)
             if not await self._present_plan(plan.as_json(), self._start_reason(plan, convener.settings)):
@@ -188,7 +194,7 @@ class Runner:
             plan = await make_plan(convener, request)
             packet = plan.packet
             if self.json:
-                print_json(preview_packet(plan) | {"receipt": make_packet_receipt(packet)})
+                print_json({**preview_packet(plan), "receipt": make_packet_receipt(packet)})
                 return 0
             table = fit_table(format_packet_table(packet), sys.stdout)
             click.echo(neutralize_commands("\n".join(table)))
@@ -358,10 +364,11 @@ class Runner:
                 'council --yes, to ask run council "your question", or see council --help'
             )
 
-    async def _present_plan(self, plan: Json, why: str) -> bool:
+    async def _present_plan(self, plan: PlanObject, why: str) -> bool:
         """Ask for confirmation if there is a reason (`why`), and return whether to start the run.
 
-        The plan is printed with -v, or for the question. A live view follows, so the plan of a confirmed run is removed.
+        The plan is printed with -v, or for the question. A live view follows, so the plan of a confirmed run is
+        removed.
         """
         if not why:
             self._print_start(plan)
@@ -375,19 +382,21 @@ class Runner:
             self._print_start(plan)
         return True
 
-    def _print_start(self, plan: Json) -> None:
+    def _print_start(self, plan: PlanObject) -> None:
         lines = self.format_start(plan)
         self.print_status(lines)
         self.has_start_lines = bool(lines)
 
-    def format_start(self, plan: Json) -> list[str]:
-        """Return the lines before a run: with -v the plan, without what a live view shows; else the warnings and new hints."""
+    def format_start(self, plan: PlanObject) -> list[str]:
+        """Return the lines before a run: with -v the plan, without what a live view shows; else the warnings and new
+        hints.
+        """
         if self.verbose:
             return terminal.format_plan_facts(plan) if self.is_live else terminal.format_plan(plan)
         hints = [] if self.quiet or self.jsonl else select_new_notices(terminal.list_hints(plan), os.environ)
         return terminal.format_warnings([*terminal.list_warnings(plan), *hints])
 
-    def _require_review(self, plan: Json) -> None:
+    def _require_review(self, plan: PlanObject) -> None:
         """Raise if --fail-on is given for a run that gives no verdict: a CI job would pass without a review."""
         if self.fail_on and plan["task"] != "validate":
             raise UsageError(
@@ -395,7 +404,7 @@ class Runner:
                 "start with the word validate, or omit --fail-on"
             )
 
-    def _require_terminal(self, plan: Json) -> None:
+    def _require_terminal(self, plan: PlanObject) -> None:
         """Raise UsageError, before anything is spent, if a seat is a person who cannot be asked here."""
         if not self._can_prompt() and (names := human_seats(plan)):
             raise UsageError(
@@ -424,11 +433,12 @@ class Runner:
 
     # Output
 
-    def _show_plan(self, plan: Plan) -> int:
+    def _show_plan(self, plan: Plan, advice: PlanAdvice | None) -> int:
+        shown = plan.as_json() | ({"advice": advice} if advice else {})
         if self.format == "json":
-            print_json(plan.as_json())
+            print_json(shown)
         else:
-            write_lines("\n".join(terminal.format_plan(plan.as_json())), ascii=self.ascii)
+            write_lines("\n".join(terminal.format_plan(shown)), ascii=self.ascii)
         return 0
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
@@ -458,7 +468,9 @@ class Runner:
             self.print_parts(list_parts(minutes, verbose=self.verbose, show=self.show))
 
     def _print_missing(self, minutes: Minutes) -> None:
-        """Print on standard error which fallbacks answered and, unless the answer is printed there too, what is missing."""
+        """Print on standard error which fallbacks answered and, unless the answer is printed there too, what is
+        missing.
+        """
         is_above_answer = self._shows_answer and not (self.format or self.answer_only)
         missing = [] if is_above_answer or minutes.is_empty_run else format_missing_lines(minutes)
         lines = terminal.format_warnings([*missing, *format_notice_lines(minutes)])
@@ -469,7 +481,7 @@ class Runner:
         if self._shows_answer and (lines or self.has_start_lines or self.verbose or not self.is_live):
             self.print_status([""])  # between these lines and the answer
 
-    def _print_footer(self, report: Json) -> None:
+    def _print_footer(self, report: ReportObject) -> None:
         """Print cost, time, run and hints in one dim line; with -v also the report path, calls and tokens."""
         if self.quiet or self.jsonl:
             return
@@ -492,7 +504,10 @@ class Runner:
             write_parts(parts, raw=self.raw, ascii=self.ascii, color=self.color)
 
     def _write_output(self, text: str, *, commands: bool = False) -> None:
-        """Write a text to the file of --output or to standard output. A CI job may print the file, so it is treated alike."""
+        """Write a text to the file of --output or to standard output.
+
+        A CI job may print the file, so it is treated alike.
+        """
         if self.output:
             text = text if text.endswith("\n") else text + "\n"
             safe = neutralize_commands(text) if is_ci() and not commands else text
@@ -508,7 +523,7 @@ class Runner:
             write_status("\n".join(lines), ascii=self.ascii)
 
 
-def human_seats(plan: Json) -> list[str]:
+def human_seats(plan: PlanObject) -> list[str]:
     """Return the seats whose member or fallback is a person."""
     seats = [*plan.get("seats", ()), *filter(None, [plan.get("chair")])]
     return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
@@ -531,7 +546,7 @@ def list_parts(minutes: Minutes, *, verbose: bool, show: str = "") -> list[TextP
     return [TextPart(markdown.render_verbose(minutes, show))] if verbose else markdown.list_answer_parts(minutes)
 
 
-def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) -> int:
+def run_exit_code(minutes: Minutes, report: ReportObject, fail_on: str | None = None) -> int:
     status = "incomplete" if minutes.status == "running" else minutes.status
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
     failed = exit_code(status, minutes.stopped, states)
@@ -544,17 +559,47 @@ def _find_project_report(path: str | None) -> str:
     return "" if is_stored else str(path)
 
 
-def _with_absolute_path(result: Json, folder: str) -> Json:
+def _with_absolute_path(result: ReportObject, folder: str) -> ReportObject:
     """Return the report with an absolute path, for runs of another folder."""
-    return result | {"report_path": str(Path(folder) / result["report_path"]) if result["report_path"] else None}
+    path = result["report_path"]
+    return {**result, "report_path": str(Path(folder) / path) if path else None}
 
 
 async def make_plan(convener: Convener, request: RunRequest, *, will_run: bool = False) -> Plan:
     material = Material(**request.material)
     return await convener.plan(
-        request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
-        after=await convener.find_continued_run(request.continue_from), will_run=will_run,
-    )  # fmt: skip
+        request.words,
+        request.options,
+        protocol=request.protocol,
+        verbose=request.verbose,
+        material=material,
+        strict=request.strict,
+        after=await convener.find_continued_run(request.continue_from),
+        will_run=will_run,
+    )
+
+
+async def find_advice(convener: Convener, request: RunRequest, plan: Plan) -> PlanAdvice | None:
+    """Return the protocol that is worth its price for a question, if it is not that of the plan. No model is asked."""
+    if plan.question.task != "ask" or plan.continues:
+        return None
+    try:
+        advised = await make_plan(convener, replace(request, protocol=AUTO_PROTOCOL))
+    except CouncilError:  # a flag of this request does not fit the advice
+        return None
+    is_same = (advised.protocol.name, advised.given) == (plan.protocol.name, plan.given)
+    return None if is_same else price_advice(advised)
+
+
+def price_advice(plan: Plan) -> PlanAdvice:
+    return {
+        "protocol": plan.protocol.name,
+        "rounds": int(plan.options.get("rounds") or 1),
+        "options": plan.given,
+        "calls": plan.calls[1],
+        "cost": None if plan.cost is None else plan.cost["expected"],
+        "why": plan.why,
+    }
 
 
 JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.management import no_worker_option
+from council.doors.cli.management import mcp_command, no_worker_option
 from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_group, make_runner
 from council.errors import CouncilError, UsageError
@@ -52,8 +52,29 @@ SERVE_OPTIONS = (
 )
 
 
-def serve_command() -> click.Command:
-    return click.Command("serve", callback=_run_server, params=list(SERVE_OPTIONS), help=COMMAND_HELP["serve"])
+def serve_command() -> click.Group:
+    from council.doors.cli.token_commands import tokens_command  # `council open` does not need it
+
+    group = make_group("serve", _serve_default, *SERVE_OPTIONS)
+    for command in (mcp_command(), worker_command(), tokens_command()):
+        group.add_command(command)
+    return group
+
+
+@click.pass_context
+def _serve_default(context: click.Context, /, **params: Any) -> int | None:
+    """Serve the page, unless a command inside of `serve` follows.
+
+    Refuse flags before it, because they would have no effect.
+    """
+    inner = context.invoked_subcommand
+    if inner is None:
+        return _run_server(**params)
+    given = [name for name in params if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    if given:
+        flag = next(option.opts[0] for option in SERVE_OPTIONS if option.name == given[0])
+        raise UsageError(f'{flag} stands before "{inner}", nothing was started: put flags after council serve {inner}')
+    return None
 
 
 def open_command() -> click.Command:
@@ -113,11 +134,28 @@ def _run_server(
 
 def worker_command() -> click.Command:
     flags: list[click.Parameter] = [
-        click.Option(["--queues"], default=None, metavar="NAMES", help="Queues of a shared store, separated by commas: default, host, host:NAME. Default: default and host."),
-        click.Option(["--concurrency"], type=click.IntRange(1, 10_000), default=None, metavar="N", help="Runs at once, of a shared store. Default: 32."),
-        click.Option(["--drain"], type=click.FloatRange(min=0), default=None, metavar="SECONDS", help="Time that runs have to end after TERM; the others return to the queue. Default: 30."),
+        click.Option(
+            ["--queues"],
+            default=None,
+            metavar="NAMES",
+            help="Queues of a shared store, separated by commas: default, host, host:NAME. Default: default and host.",
+        ),
+        click.Option(
+            ["--concurrency"],
+            type=click.IntRange(1, 10_000),
+            default=None,
+            metavar="N",
+            help="Runs at once, of a shared store. Default: 32.",
+        ),
+        click.Option(
+            ["--drain"],
+            type=click.FloatRange(min=0),
+            default=None,
+            metavar="SECONDS",
+            help="Time that runs have to end after TERM; the others return to the queue. Default: 30.",
+        ),
         CONFIG_OPTION,
-    ]  # fmt: skip
+    ]
 
     def worker(queues: str | None, concurrency: int | None, drain: float | None, **params: Any) -> int:
         from council.runs.worker_client import LOCK_VARIABLE
@@ -206,7 +244,10 @@ def skill_targets(folder: Path) -> list[SkillTarget]:
 
 
 def detect_agents(folder: Path, scope: str) -> list[str]:
-    """Return the agents used here. Without markers in the project: the only agent in the home folder, else the shared folder."""
+    """Return the agents used here.
+
+    Without markers in the project: the only agent in the home folder, else the shared folder.
+    """
     if here := _find_markers(Path.home() if scope == "user" else _find_repository(folder)):
         return here
     at_home = _find_markers(Path.home())
@@ -288,7 +329,9 @@ def install_files(place: SkillTarget, *, force: bool = False) -> list[str]:
         if wanted or stale or _read_receipt(place) != shipped:
             _write_atomically(place.folder / RECEIPT_FILE, json.dumps({"files": shipped}, indent=1).encode())
     except OSError as error:
-        raise CouncilError(f'cannot write the skill to "{place.folder}" ({error.strerror}): choose another folder with --agent or --user') from error  # fmt: skip
+        raise CouncilError(
+            f'cannot write the skill to "{place.folder}" ({error.strerror}): choose another folder with --agent or --user'
+        ) from error
     return wanted
 
 
@@ -306,7 +349,9 @@ def remove_files(place: SkillTarget, *, force: bool = False) -> list[str]:
             with contextlib.suppress(OSError):
                 folder.rmdir()
     except OSError as error:
-        raise CouncilError(f'cannot remove the skill from "{place.folder}" ({error.strerror}): remove it by hand') from error  # fmt: skip
+        raise CouncilError(
+            f'cannot remove the skill from "{place.folder}" ({error.strerror}): remove it by hand'
+        ) from error
     return gone
 
 
@@ -323,7 +368,9 @@ def _refuse_escaping_links(place: SkillTarget) -> None:
     for name in ("", *_shipped_digests(), *_read_receipt(place)):
         parent = (place.folder / name).parent if name else place.folder
         if not parent.resolve().is_relative_to(root):
-            raise UsageError(f'"{parent}" is a link that leads out of "{place.root}", nothing was done: choose another folder with --agent or --user')  # fmt: skip
+            raise UsageError(
+                f'"{parent}" is a link that leads out of "{place.root}", nothing was done: choose another folder with --agent or --user'
+            )
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
@@ -348,11 +395,23 @@ def skill_command() -> click.Group:
     where = [AGENT_OPTION, PROJECT_OPTION, USER_OPTION]
     file = click.Argument(["file"], required=False, default="SKILL.md")
     for one in (
-        click.Command("install", callback=install_skill, params=[*where, FORCE_OPTION, JSON_OPTION], help="Install the skill for coding agents."),
-        click.Command("list", callback=list_skills, params=[JSON_OPTION], help="List the skill folders of all agents and their state."),
+        click.Command(
+            "install",
+            callback=install_skill,
+            params=[*where, FORCE_OPTION, JSON_OPTION],
+            help="Install the skill for coding agents.",
+        ),
+        click.Command(
+            "list",
+            callback=list_skills,
+            params=[JSON_OPTION],
+            help="List the skill folders of all agents and their state.",
+        ),
         click.Command("show", callback=show_skill, params=[file], help="Print the skill or one of its files."),
-        click.Command("rm", callback=remove_skill, params=[*where, FORCE_OPTION, JSON_OPTION], help="Remove the skill."),
-    ):  # fmt: skip
+        click.Command(
+            "rm", callback=remove_skill, params=[*where, FORCE_OPTION, JSON_OPTION], help="Remove the skill."
+        ),
+    ):
         group.add_command(one)
     return group
 
@@ -422,5 +481,9 @@ def _select_targets(agent: str | None, project: bool, user: bool, *, among_all: 
         raise UsageError("--project and --user conflict, nothing was done: give one of them")
     scope = "user" if user else "project"
     names = [agent] if agent else list(AGENT_FOLDERS) if among_all else detect_agents(Path.cwd(), scope)
-    mine = {place.folder: place for place in reversed(skill_targets(Path.cwd())) if place.agent in names and place.scope == scope}  # fmt: skip
+    mine = {
+        place.folder: place
+        for place in reversed(skill_targets(Path.cwd()))
+        if place.agent in names and place.scope == scope
+    }
     return list(reversed(mine.values()))

@@ -27,7 +27,7 @@ from council.doors.cli.terminal_input import TerminalReader, ask_trust, confirm,
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
-from council.planning.plan_object import CostEstimate
+from council.planning.plan_object import CostEstimate, PlanObject
 from council.render.terminal import format_plan_notes
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
 from council.runs.service import Convener
@@ -61,7 +61,7 @@ from council.types import Json, Seat
 TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
 NEW_FILE = """\
 # Written by `council init`. `council config --origin` shows every setting, `council config edit` opens this file.
-# A name such as anthropic:opus is a line: the newest model of it that the vendor lists. `council models` shows which.
+# A name such as anthropic:opus is a line: the newest model of it that the vendor lists. `council list models` shows which.
 """
 HOW_TO_SET_A_KEY = """\
 No vendor can be seated yet. Set or replace the key of one or more vendors, then run council init again:
@@ -81,15 +81,21 @@ def init_command() -> click.Command:
         "init",
         init,
         click.Option(["--yes"], is_flag=True, help="Ask nothing: seat every vendor that works, and change the file."),
-        click.Option(["--no-input"], is_flag=True, help="Ask nothing: seat every vendor that works; never change a file that exists."),
-    )  # fmt: skip
+        click.Option(
+            ["--no-input"],
+            is_flag=True,
+            help="Ask nothing: seat every vendor that works; never change a file that exists.",
+        ),
+    )
 
 
 def init(yes: bool, no_input: bool, **params: Any) -> int:
     config = Path(params["config"]) if params["config"] else None
 
     async def job(convener: Convener) -> int:
-        return await Setup(convener, config, yes, not (yes or no_input or params["json"]) and has_terminal(), params["json"]).run()  # fmt: skip
+        return await Setup(
+            convener, config, yes, not (yes or no_input or params["json"]) and has_terminal(), params["json"]
+        ).run()
 
     return make_runner(params).with_convener(job)
 
@@ -143,7 +149,9 @@ class Setup:
             return [by_name[name] for name in dict.fromkeys(names)]
 
     async def choose_protocol(self, vendors: int) -> str | None:
-        """Ask for the default protocol, where two vendors can confirm each other and no file sets one; None: not asked."""
+        """Ask for the default protocol, where two vendors can confirm each other and no file sets one; None: not
+        asked.
+        """
         if not self.can_ask or vendors < 2 or self.convener.settings.protocol:
             return None
         first = next(iter(OFFERED_PROTOCOLS))
@@ -194,7 +202,9 @@ class Setup:
         if existed:
             self.echo(*format_diff(old, new, self.file), "")
             if not self.yes and not self.can_ask:
-                raise UsageError(f"{self.file} exists and would change, nothing was written: pass --yes to change it, or run council init at a terminal")  # fmt: skip
+                raise UsageError(
+                    f"{self.file} exists and would change, nothing was written: pass --yes to change it, or run council init at a terminal"
+                )
             if self.can_ask and not await ask_yes_no(f"Change {self.file}?"):
                 click.echo("council: nothing was written", err=True)
                 return EXIT_INTERRUPTED
@@ -216,9 +226,12 @@ class Setup:
             "cheap_cost": cheap.cost,
         }
         self.echo(
-            "", *(f"  {seat.name:<6} {seat.member}{self.format_line(seat, values)}" for seat in seats), "",
-            format_price(plan.as_json(), cheap.cost), *format_plan_notes(plan.as_json()),
-        )  # fmt: skip
+            "",
+            *(f"  {seat.name:<6} {seat.member}{self.format_line(seat, values)}" for seat in seats),
+            "",
+            format_price(plan.as_json(), cheap.cost),
+            *format_plan_notes(plan.as_json()),
+        )
         fresh = Convener(self.convener.folder, self.convener.env, config=self.config)
         if overrides := find_overrides(fresh, values):
             self.echo(f"! here another setting takes precedence: {', '.join(overrides)}")
@@ -253,12 +266,18 @@ async def ask_yes_no(question: str) -> bool:
 
 MIN_STATE_WIDTH = 24  # columns
 STATE_WORDS = {
-    "works": "works", "refused": "refused", "unreachable": "unreachable", "untested": "not tested",
-}  # fmt: skip
+    "works": "works",
+    "refused": "refused",
+    "unreachable": "unreachable",
+    "untested": "not tested",
+}
 
 
 def format_sources(rows: Sequence[Json], width: int) -> list[str]:
-    """Format the table of vendors: where the key or login was found, and whether it works. A narrow one has two lines each."""
+    """Format the table of vendors: where the key or login was found, and whether it works.
+
+    A narrow one has two lines each.
+    """
     name_width = max(len(row["name"]) for row in rows)
     found_width = max(len("key or login"), *(len(row["found"]) for row in rows))
     indent = name_width + found_width + 4
@@ -273,7 +292,11 @@ def format_sources(rows: Sequence[Json], width: int) -> list[str]:
 
 
 def _format_narrow_source(row: Json) -> list[str]:
-    return [f"{row['name']}  {row['found']}", f"  {_format_state(row)}"] if row["found"] else [f"{row['name']}  {_format_state(row)}"]  # fmt: skip
+    return (
+        [f"{row['name']}  {row['found']}", f"  {_format_state(row)}"]
+        if row["found"]
+        else [f"{row['name']}  {_format_state(row)}"]
+    )
 
 
 def _format_state(row: Json) -> str:
@@ -288,15 +311,23 @@ def format_diff(old: str, new: str, file: Path) -> list[str]:
     return list(lines)
 
 
-def format_price(plan: Json, cheap: CostEstimate | None) -> str:
+def format_price(plan: PlanObject, cheap: CostEstimate | None) -> str:
     """Return one line about the price of a plain question."""
     cost = plan["cost"]
     if cost is None:
         names = ", ".join(plan["unpriced"])
-        return f"The price of a question is unknown: no price for {names}. Set [prices.\"{plan['unpriced'][0]}\"] to see one." if names else "The price of a question is unknown."  # fmt: skip
+        return (
+            f'The price of a question is unknown: no price for {names}. Set [prices."{plan["unpriced"][0]}"] to see one.'
+            if names
+            else "The price of a question is unknown."
+        )
     if not cost["worst"]:
         return "A question costs nothing: every member is free."
-    less = f"; with --cheap about {format_usd(cheap['expected'])}" if cheap and cheap["expected"] < cost["expected"] else ""  # fmt: skip
+    less = (
+        f"; with --cheap about {format_usd(cheap['expected'])}"
+        if cheap and cheap["expected"] < cost["expected"]
+        else ""
+    )
     return f"A plain question costs about {format_usd(cost['expected'])} (at most {format_usd(cost['worst'])}){less}."
 
 
@@ -313,8 +344,22 @@ def config_command() -> click.Group:
     )
     project = click.Option(["--project"], is_flag=True, help="Use council.toml in this folder instead of your file.")
     group.add_command(make_command("path", show_paths, help="Show the configuration files and the data folders."))
-    group.add_command(click.Command("edit", callback=edit_file, params=[project], help="Open your configuration file in $VISUAL or $EDITOR, and check it."))  # fmt: skip
-    group.add_command(click.Command("init", callback=create_file, params=[project], help="Write a configuration file with every setting, commented out."))  # fmt: skip
+    group.add_command(
+        click.Command(
+            "edit",
+            callback=edit_file,
+            params=[project],
+            help="Open your configuration file in $VISUAL or $EDITOR, and check it.",
+        )
+    )
+    group.add_command(
+        click.Command(
+            "init",
+            callback=create_file,
+            params=[project],
+            help="Write a configuration file with every setting, commented out.",
+        )
+    )
     return group
 
 
@@ -355,10 +400,16 @@ def list_paths(folder: Path, env: Mapping[str, str], config: Path | None) -> lis
     ignored = None if project else find_ignored_file(folder, env, config)
     return [
         _describe_path("user", user, user.is_file(), "council config init"),
-        _describe_path("project", project or ignored or folder / "council.toml", project is not None, "council config init --project", ignored is not None),
+        _describe_path(
+            "project",
+            project or ignored or folder / "council.toml",
+            project is not None,
+            "council config init --project",
+            ignored is not None,
+        ),
         {"what": "data", "path": str(data_folder(env)), "exists": data_folder(env).is_dir(), "state": ""},
         {"what": "cache", "path": str(cache_folder(env)), "exists": cache_folder(env).is_dir(), "state": ""},
-    ]  # fmt: skip
+    ]
 
 
 def _describe_path(what: str, path: Path, exists: bool, command: str, is_foreign: bool = False) -> Json:
@@ -371,7 +422,9 @@ def _describe_path(what: str, path: Path, exists: bool, command: str, is_foreign
 def create_file(project: bool) -> int:
     path = _own_file(project)
     if path.exists():
-        raise UsageError(f"{path} exists, nothing was written: open it with `council config edit{' --project' if project else ''}`")  # fmt: skip
+        raise UsageError(
+            f"{path} exists, nothing was written: open it with `council config edit{' --project' if project else ''}`"
+        )
     _write_template(path)
     click.echo(f"wrote {path}: every setting is commented out")
     return 0
@@ -380,7 +433,9 @@ def create_file(project: bool) -> int:
 def edit_file(project: bool) -> int:
     """Open the file in the editor and check it afterwards."""
     if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or has_terminal()):
-        raise UsageError("there is no terminal for an editor: set EDITOR, or change the file that `council config path` shows")  # fmt: skip
+        raise UsageError(
+            "there is no terminal for an editor: set EDITOR, or change the file that `council config path` shows"
+        )
     path = _own_file(project)
     if not path.exists():
         _write_template(path)
@@ -464,7 +519,15 @@ def _say_free(as_json: bool) -> int:
 
 def _show_request(request: TrustRequest, is_trusted: bool, as_json: bool) -> int:
     if as_json:
-        print_json({"file": str(request.file), "hash": request.digest, "trusted": is_trusted, "keys": dict(request.values), "effects": request.describe()})  # fmt: skip
+        print_json(
+            {
+                "file": str(request.file),
+                "hash": request.digest,
+                "trusted": is_trusted,
+                "keys": dict(request.values),
+                "effects": request.describe(),
+            }
+        )
     else:
         state = "trusted" if is_trusted else "not trusted"
         write_lines("\n".join([*format_trust_request(request), f"{state}: {request.digest}"]))

@@ -12,7 +12,7 @@ import termios
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import click
 
@@ -21,8 +21,9 @@ from council.errors import UsageError
 from council.money import format_usd
 from council.planning.intent import Inferred
 from council.planning.plan import Plan
+from council.planning.plan_object import CostEstimate
 from council.render.text_layout import fit_lines, terminal_size, text_width
-from council.runs.people import main_field
+from council.runs.people import FormField, OpenQuestion, main_field
 from council.runs.service import Convener
 from council.settings import Settings
 from council.settings.network import describe_key_leak
@@ -43,8 +44,8 @@ FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
 class TerminalKeyboard:
     """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
 
-    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them also
-    discards a part of what was just drawn.
+    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them
+    also discards a part of what was just drawn.
     """
 
     def __init__(self, handle: int) -> None:
@@ -154,7 +155,7 @@ class HumanPrompter:
                         await self._ask_until_closed(question)
                 await asyncio.sleep(POLL_INTERVAL_S)
 
-    async def _ask_until_closed(self, question: Json) -> None:
+    async def _ask_until_closed(self, question: OpenQuestion) -> None:
         """Ask until the question is answered here or closed elsewhere."""
         typing, gone = (
             asyncio.ensure_future(self._ask(question)),
@@ -171,13 +172,13 @@ class HumanPrompter:
                 task.cancel()
             await asyncio.gather(typing, gone, return_exceptions=True)
 
-    async def _wait_until_closed(self, question: Json) -> None:
+    async def _wait_until_closed(self, question: OpenQuestion) -> None:
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
             if question["key"] not in {row["key"] for row in await self.convener.open_asks(question["run"])}:
                 return
 
-    async def _ask(self, question: Json) -> None:
+    async def _ask(self, question: OpenQuestion) -> None:
         self.reader.discard_input()
         self.write(f"\n{SEPARATOR}\n{clean(question['prompt']).strip()}\n{SEPARATOR}")
         self.write(f"Your seat is {clean(question['seat'])}. {FIELDS_HELP if question['fields'] else FREE_TEXT_HELP}")
@@ -201,14 +202,14 @@ class FieldPrompter:
     write: Callable[[str], None]
     end_of_input_count: int = 0  # consecutive end-of-input reads
 
-    async def read_answer(self, question: Json) -> str:
+    async def read_answer(self, question: OpenQuestion) -> str:
         if not question["fields"]:
             return await self._read_text()
         main = main_field(question["schema"])
         value = {spec["name"]: await self._ask_value(spec, spec["name"] == main) for spec in question["fields"]}
         return json.dumps(value, ensure_ascii=False)
 
-    async def _ask_value(self, spec: Json, main: bool = False, *, first: bool = False) -> Any:
+    async def _ask_value(self, spec: FormField, main: bool = False, *, first: bool = False) -> Any:
         """Ask for one value. With `first`, an empty line means that there are no more rows."""
         if spec["kind"] in ("rows", "group", "list"):
             return await self._ask_values(spec)
@@ -224,7 +225,7 @@ class FieldPrompter:
             except ValueError as error:
                 self.write(f"  {error}")
 
-    async def _ask_values(self, spec: Json) -> Any:
+    async def _ask_values(self, spec: FormField) -> Any:
         if spec["kind"] == "group":
             self.write(f"{_format_label(spec)}:")
             return {inner["name"]: await self._ask_value(inner) for inner in spec["fields"]}
@@ -240,15 +241,17 @@ class FieldPrompter:
                 self.write(f"  at least {spec.get('minItems')} required")
         return values
 
-    async def _ask_row(self, spec: Json) -> Json | None:
+    async def _ask_row(self, spec: FormField) -> Json | None:
         head, *rest = spec["fields"]
         value = await self._ask_value(head, first=True)
         if value is None:
             return None
         return {head["name"]: value} | {inner["name"]: await self._ask_value(inner) for inner in rest}
 
-    async def _ask_item(self, spec: Json) -> Any:
-        inner = {"name": "", "help": "", "kind": "choice" if "choices" in spec else "text", **_choice_fields(spec)}
+    async def _ask_item(self, spec: FormField) -> Any:
+        inner: FormField = {"name": "", "help": "", "kind": "choice" if "choices" in spec else "text"}
+        if "choices" in spec:
+            inner["choices"] = spec["choices"]
         return await self._ask_value(inner, first=True)
 
     async def _read_text(self) -> str:
@@ -271,27 +274,23 @@ class FieldPrompter:
         return (line or "").strip()
 
 
-def _format_label(spec: Json) -> str:
+def _format_label(spec: FormField) -> str:
     """Format a label such as `verdict, your decision`. List items have no name."""
     return clean(", ".join(filter(None, [spec["name"], spec["help"]]))) or "  "
 
 
-def _format_choices(spec: Json) -> str:
+def _format_choices(spec: FormField) -> str:
     if spec["kind"] == "boolean":
         return " (yes or no)"
     return f" ({', '.join(map(str, spec['choices']))})" if "choices" in spec else ""
 
 
-def _format_count(spec: Json) -> str:
+def _format_count(spec: FormField) -> str:
     least, most = spec.get("minItems"), spec.get("maxItems")
     return f", {least}" if least and least == most else f", {least} or more" if least else ""
 
 
-def _choice_fields(spec: Json) -> Json:
-    return {"choices": spec["choices"]} if "choices" in spec else {}
-
-
-def _parse_choice(spec: Json, line: str) -> Any:
+def _parse_choice(spec: FormField, line: str) -> Any:
     """Parse a choice, ignoring case and accepting an unambiguous prefix."""
     matches = [choice for choice in spec["choices"] if str(choice).casefold() == line.casefold()]
     matches = matches or [
@@ -302,7 +301,7 @@ def _parse_choice(spec: Json, line: str) -> Any:
     return matches[0]
 
 
-def _parse_yes_no(spec: Json, line: str) -> bool:
+def _parse_yes_no(spec: FormField, line: str) -> bool:
     answer = line.casefold()
     if not answer or not ("yes".startswith(answer) or "no".startswith(answer)):
         raise ValueError("answer yes or no")
@@ -312,7 +311,7 @@ def _parse_yes_no(spec: Json, line: str) -> bool:
 NUMBER_LABELS = {"integer": "a whole number", "number": "a number"}
 
 
-def _parse_number(spec: Json, line: str) -> int | float:
+def _parse_number(spec: FormField, line: str) -> int | float:
     try:
         number = int(line) if spec["kind"] == "integer" else float(line.replace(",", "."))
     except ValueError:
@@ -323,9 +322,13 @@ def _parse_number(spec: Json, line: str) -> int | float:
     return number
 
 
-FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
-    "choice": _parse_choice, "boolean": _parse_yes_no, "integer": _parse_number, "number": _parse_number, "text": lambda spec, line: line,
-}  # fmt: skip
+FIELD_PARSERS: dict[str, Callable[[FormField, str], Any]] = {
+    "choice": _parse_choice,
+    "boolean": _parse_yes_no,
+    "integer": _parse_number,
+    "number": _parse_number,
+    "text": lambda spec, line: line,
+}
 
 
 async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:
@@ -343,7 +346,7 @@ async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: 
 
 def format_trust_request(request: TrustRequest) -> list[str]:
     """Return what a project's file would send, read and write where, in full. Its texts are foreign."""
-    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe())]  # fmt: skip
+    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe())]
     rows = [request.providers[name] for name in request.provider_names]
     leaks = (describe_key_leak(str(request.file), row.get("base_url", ""), row.get("api_key_env", "")) for row in rows)
     lines += [f"  ! {line}" for line in leaks if line]
@@ -370,7 +373,14 @@ def start_reason(plan: Plan, settings: Settings) -> str:
     return " ".join(filter(None, [what, cost]))
 
 
-def cost_reason(plan: Json, settings: Settings) -> str:
+class PricedPlan(TypedDict):
+    """The price of a plan or of a batch."""
+
+    cost: CostEstimate | None
+    unpriced: NotRequired[list[str]]
+
+
+def cost_reason(plan: PricedPlan, settings: Settings) -> str:
     """Return why the cost of a plan needs a confirmation by the settings, or ""."""
     limit = settings.budget.get("confirm_above")
     return confirmation_reason(
@@ -397,14 +407,14 @@ async def confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str], 
         click.echo("Error: answer y or n", err=True)
 
 
-def confirmation_reason(plan: Json, limit: float | None, *, unpriced: bool = True) -> str:
+def confirmation_reason(plan: PricedPlan, limit: float | None, *, unpriced: bool = True) -> str:
     """Return the reason to ask for confirmation, or "". With `unpriced`, an unknown price needs one too."""
     if limit is None:
         return ""
     if plan["unpriced"]:
         names = ", ".join(plan["unpriced"])
         return f"No price for {names} (confirm_above is {format_usd(limit)})." if unpriced else ""
-    cost = plan["cost"] or {"expected": 0.0, "worst": 0.0}
+    cost: CostEstimate = plan["cost"] or {"low": 0.0, "expected": 0.0, "worst": 0.0}
     if cost["expected"] <= limit:
         return ""
     return f"Estimated {format_usd(cost['expected'])} (at most {format_usd(cost['worst'])})."

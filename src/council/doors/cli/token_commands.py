@@ -74,7 +74,7 @@ def list_users(json: bool, **params: Any) -> int:
         elif rows:
             click.echo("\n".join(format_table(HEAD, map(_format, rows))))
         else:
-            click.echo("no tokens: create one with `council tokens add NAME`")
+            click.echo("no tokens: create one with `council serve tokens add NAME`")
         return 0
 
     return make_runner(params).with_convener(job)
@@ -95,8 +95,12 @@ def revoke_user(name: str, json: bool, **params: Any) -> int:
 def _describe(row: TokenRow) -> Json:
     cap = None if row.cap is None else nanos_to_usd(row.cap)
     return {
-        "name": row.name, "scope": row.scope, "max_cost_per_day": cap, "created": row.created, "revoked": row.revoked,
-    }  # fmt: skip
+        "name": row.name,
+        "scope": row.scope,
+        "max_cost_per_day": cap,
+        "created": row.created,
+        "revoked": row.revoked,
+    }
 
 
 def _format(row: TokenRow) -> tuple[str, ...]:

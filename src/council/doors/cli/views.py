@@ -1,4 +1,6 @@
-"""Views of a run on the command line, the signals and the replay that drive them, and text on standard output and error."""
+"""Views of a run on the command line, the signals and the replay that drive them, and text on standard output and
+error.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from council.render.text_layout import (
 from council.runs.outcome import StopEvent
 from council.text_cleanup import neutralize_commands
 
-DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is gone
 
 
@@ -99,7 +101,9 @@ class JsonlView(NoView):
 
 @dataclass(slots=True)
 class PipeSafeView:
-    """A view that survives a closed pipe or terminal: it stops printing and calls `on_broken_pipe`, and the run continues."""
+    """A view that survives a closed pipe or terminal: it stops printing and calls `on_broken_pipe`, and the run
+    continues.
+    """
 
     view: View
     on_broken_pipe: Callable[[], None]
@@ -164,7 +168,10 @@ async def tick_view(view: View) -> None:
 def handle_signals(
     stop: StopEvent, view: PipeSafeView, exit_at_once: Callable[[PipeSafeView], NoReturn]
 ) -> Iterator[None]:
-    """Stop the run on the first Ctrl-C and exit on the second; release the terminal on Ctrl-Z. The ledger is always kept."""
+    """Stop the run on the first Ctrl-C and exit on the second; release the terminal on Ctrl-Z.
+
+    The ledger is always kept.
+    """
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:

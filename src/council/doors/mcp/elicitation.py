@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -15,9 +15,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from council.errors import UsageError
-from council.runs.people import main_field
+from council.runs.people import FormField, OpenQuestion, main_field
 from council.text_cleanup import clean
-from council.types import Json
 
 MAX_PROMPT_CHARS = 6_000  # characters of the prompt shown in a form
 ANSWER_FIELD = "answer"
@@ -31,13 +30,31 @@ JSON_TYPES = {
 JSON_ANSWER_HELP = "Your answer in plain text, or as JSON with the requested fields."
 
 
+class FormProperty(TypedDict):
+    """A field of a form, as JSON schema."""
+
+    type: str
+    description: str
+    enum: NotRequired[list[str]]
+    minimum: NotRequired[float]
+    maximum: NotRequired[float]
+
+
+class FormSchema(TypedDict):
+    """The flat form that a client shows, as JSON schema."""
+
+    type: Literal["object"]
+    properties: dict[str, FormProperty]
+    required: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Question to a person, with the schema of its form."""
 
     key: str
     message: str
-    schema: Json
+    schema: FormSchema
 
 
 class Person(Protocol):
@@ -48,7 +65,7 @@ class Person(Protocol):
         ...
 
 
-def make_question(row: Json, problem: str = "") -> Question:
+def make_question(row: OpenQuestion, problem: str = "") -> Question:
     """Build the form of an open question; `problem` says why the last answer was rejected."""
     shown = clean(row["prompt"])
     if len(shown) > MAX_PROMPT_CHARS:
@@ -57,7 +74,7 @@ def make_question(row: Json, problem: str = "") -> Question:
     return Question(row["key"], "\n\n".join(filter(None, [problem, head, shown])), _form_schema(row))
 
 
-def format_answer(row: Json, form: Mapping[str, Any]) -> str:
+def format_answer(row: OpenQuestion, form: Mapping[str, Any]) -> str:
     """Return the filled form as plain text, or as the JSON that the protocol reads."""
     if not _fits_flat_form(row) or row["schema"] is None:
         return str(form.get(ANSWER_FIELD, ""))
@@ -70,7 +87,7 @@ def format_answer(row: Json, form: Mapping[str, Any]) -> str:
     return json.dumps(answer, ensure_ascii=False) if answer else ""
 
 
-def _form_schema(row: Json) -> Json:
+def _form_schema(row: OpenQuestion) -> FormSchema:
     if row["schema"] is None or not _fits_flat_form(row):
         about = JSON_ANSWER_HELP if row["schema"] else "Your answer, in plain text."
         return {
@@ -86,32 +103,36 @@ def _form_schema(row: Json) -> Json:
     }
 
 
-def _fits_flat_form(row: Json) -> bool:
+def _fits_flat_form(row: OpenQuestion) -> bool:
     """Whether a form without tables can hold every required field."""
     return not any(_requires_table(field) and not field.get("optional") for field in row["fields"])
 
 
-def _requires_table(field: Json) -> bool:
+def _requires_table(field: FormField) -> bool:
     return field["kind"] == "group" or (field["kind"] == "rows" and bool(field.get("minItems")))
 
 
-def _is_required(field: Json, main: str | None) -> bool:
+def _is_required(field: FormField, main: str | None) -> bool:
     if field.get("optional") or field["name"] == "confidence":
         return False
     return field["name"] == main or field["kind"] in ("choice", "boolean", "integer", "number")
 
 
-def _field_schema(field: Json) -> Json:
+def _field_schema(field: FormField) -> FormProperty:
     about = field["help"] or field["name"].replace("_", " ")
     if field["kind"] == "list":
         return {"type": "string", "description": f"{about} (separate several with semicolons)"}
-    shown: Json = {"type": JSON_TYPES[field["kind"]], "description": about}
+    shown: FormProperty = {"type": JSON_TYPES[field["kind"]], "description": about}
     if field["kind"] == "choice":
         shown["enum"] = [str(choice) for choice in field["choices"]]
-    return shown | {bound: field[bound] for bound in ("minimum", "maximum") if bound in field}
+    if "minimum" in field:
+        shown["minimum"] = field["minimum"]
+    if "maximum" in field:
+        shown["maximum"] = field["maximum"]
+    return shown
 
 
-def _parse_value(field: Json, value: Any) -> Any:
+def _parse_value(field: FormField, value: Any) -> Any:
     if field["kind"] == "list":
         return [part.strip() for part in str(value).replace("\n", ";").split(";") if part.strip()]
     if field["kind"] == "choice":
@@ -158,7 +179,7 @@ class ClientCall:
         return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
     async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        params = types.ElicitRequestFormParams(message=question.message, requested_schema=question.schema)
+        params = types.ElicitRequestFormParams(message=question.message, requested_schema=dict(question.schema))
         try:
             result = await self._request(question.key, types.ElicitRequest(params=params), types.ElicitResult)
         except (MCPError, ValidationError):

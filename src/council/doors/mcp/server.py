@@ -27,10 +27,9 @@ from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.handshake import INSTRUCTIONS, Handshake
 from council.doors.mcp.tools import find_tool, list_tool_definitions
-from council.doors.mcp.tools_impl import ClientContext, CouncilTools
+from council.doors.mcp.tools_impl import ClientContext, CouncilTools, ToolResult
 from council.errors import CouncilError, UsageError, message_for
 from council.text_cleanup import clean
-from council.types import Json
 from council.version import __version__
 
 ToolResponse = types.CallToolResult | types.InputRequiredResult
@@ -109,7 +108,9 @@ async def _call_tool(
 
 
 async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
-    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of the file system."""
+    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of
+    the file system.
+    """
     started = time.monotonic()
 
     async def report_progress(line: str) -> None:
@@ -120,9 +121,9 @@ async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> C
     return ClientContext(roots, report_progress, caller if caller.has_forms else None)
 
 
-def _success_result(value: Json) -> types.CallToolResult:
+def _success_result(value: ToolResult) -> types.CallToolResult:
     text = json.dumps(value, ensure_ascii=False)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
 
 
 def _error_result(line: str) -> types.CallToolResult:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -148,12 +148,29 @@ class ListArguments(Arguments):
     project: str | None = Field(default=None, description="Repository or folder.")
 
 
+class ToolHints(TypedDict, total=False):
+    """What a tool may do, for the client."""
+
+    readOnlyHint: bool
+    destructiveHint: bool
+    idempotentHint: bool
+
+
+class ToolDefinition(TypedDict):
+    """A tool as the protocol describes it."""
+
+    name: str
+    description: str
+    inputSchema: Json
+    annotations: ToolHints
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     description: str
     model: type[Arguments]
     example: Json
-    hints: Json = field(default_factory=lambda: {"readOnlyHint": True})
+    hints: ToolHints = field(default_factory=lambda: ToolHints(readOnlyHint=True))
 
     @property
     def schema(self) -> Json:
@@ -215,7 +232,7 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-def list_tool_definitions() -> list[Json]:
+def list_tool_definitions() -> list[ToolDefinition]:
     """Return the body of tools/list."""
     return [
         {"name": name, "description": tool.description, "inputSchema": tool.schema, "annotations": tool.hints}

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 
@@ -35,13 +35,43 @@ from council.render.report import read_report
 from council.render.tail import add_tail
 from council.runs import worker_client
 from council.runs.database_worker import embed_worker
+from council.runs.people import OpenQuestion
 from council.runs.service import Convener
-from council.store.interface import OPEN_STATUSES, RunStatus
+from council.settings import SettingFlags, drop_unset
+from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
 
 
-def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> Json:
+class StartedRun(TypedDict):
+    run: str
+
+
+class RunStatusObject(TypedDict):
+    """The status of a run, as council_wait returns it."""
+
+    run: str
+    status: RunStatus
+    phase: str | None
+    heard: int  # seats that have answered
+    done: bool
+    line: str  # the same in words
+
+
+class CancelledRun(RunStatusObject):
+    """The status of a run after council_cancel. `cancelled` is false if it had already ended."""
+
+    cancelled: bool
+
+
+class RunList(TypedDict):
+    runs: list[RunRow]
+
+
+ToolResult = StartedRun | RunStatusObject | CancelledRun | RunList | Json
+
+
+def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> RunStatusObject:
     return {
         "run": minutes.run,
         "status": status,
@@ -171,7 +201,7 @@ class RunWait:
                     await self._ask_person(person, row)
             await anyio.sleep(ASK_POLL_S)
 
-    async def _ask_person(self, person: Person, row: Json) -> None:
+    async def _ask_person(self, person: Person, row: OpenQuestion) -> None:
         """Ask one question until it is answered here or elsewhere, or dismissed."""
         deadline, self.scope.deadline = self.scope.deadline, math.inf  # a person needs more time than one wait
         trouble = ""
@@ -186,7 +216,7 @@ class RunWait:
         finally:
             self.scope.deadline = deadline
 
-    async def _ask_once(self, person: Person, row: Json, problem: str) -> Mapping[str, Any] | None:
+    async def _ask_once(self, person: Person, row: OpenQuestion, problem: str) -> Mapping[str, Any] | None:
         """Return the filled form, or None if it was dismissed or answered elsewhere."""
         given = None
         async with anyio.create_task_group() as group:
@@ -199,7 +229,7 @@ class RunWait:
             group.cancel_scope.cancel()
         return given
 
-    async def _submit_answer(self, row: Json, answer: str) -> str:
+    async def _submit_answer(self, row: OpenQuestion, answer: str) -> str:
         """Submit the answer and return why it was rejected; "" if accepted or no longer open."""
         try:
             await self.convener.answer(self.run, row["key"], answer)
@@ -224,7 +254,7 @@ class CouncilTools:
         self._shared_convener = Convener(
             owner.folder, owner.env, config=owner.config
         )  # shares its store with the others
-        self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[Json]]] = {
+        self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[ToolResult]]] = {
             "council_start": self.start,
             "council_wait": self.wait,
             "council_result": self.result,
@@ -234,7 +264,7 @@ class CouncilTools:
             "council_panel": self.hold_panel,
         }
 
-    async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
+    async def call(self, tool: str, arguments: Any, client: ClientContext) -> ToolResult:
         return await self._handlers[tool](arguments, client)
 
     @asynccontextmanager
@@ -252,14 +282,14 @@ class CouncilTools:
 
     # Starting
 
-    async def start(self, arguments: StartArguments, client: ClientContext) -> Json:
+    async def start(self, arguments: StartArguments, client: ClientContext) -> StartedRun:
         async with self._plan(arguments, client) as (convener, plan):
             with anyio.CancelScope(shield=True):  # a cancelled call must not leave a queued run without a worker
                 run = await convener.enqueue(plan)
                 await worker_client.ensure_worker(convener.store, run, convener.env)
         return {"run": run}
 
-    async def hold_panel(self, arguments: PanelArguments, client: ClientContext) -> Json:
+    async def hold_panel(self, arguments: PanelArguments, client: ClientContext) -> ToolResult:
         """Start a panel and wait for it. Return its answers and their comparison, or its status if it takes longer."""
         excluded = {"exclude_family": list(arguments.exclude_family)} if arguments.exclude_family else {}
         request = StartArguments(
@@ -268,16 +298,16 @@ class CouncilTools:
             options={**arguments.options, **excluded},
             folder=arguments.folder,
         )
-        run = str((await self.start(request, client))["run"])
+        run = (await self.start(request, client))["run"]
         status = await self.wait(WaitArguments(run=run, seconds=arguments.seconds), client)
         if not status["done"]:
             return status
         report = await self.result(ResultArguments(run=run, tail=False), client)
-        return status | select_panel_fields(report)
+        return {**status, **select_panel_fields(report)}
 
     async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> Json:
         async with self._plan(arguments, client) as (_, plan):
-            return plan.as_json()
+            return dict(plan.as_json())
 
     @asynccontextmanager
     async def _plan(
@@ -314,19 +344,25 @@ class CouncilTools:
             await convener.close()
 
     def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
-        flags: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
-        flags |= {"models": list(common.models) or None, "cheap": common.cheap or None}
-        flags |= {"check": common.check or None, "exclude_family": list(common.exclude_family) or None}
-        flags |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
-        flags |= {"profile": profile if isinstance(profile, str) else None}  # the options check refuses other types
-        flags = {name: value for name, value in flags.items() if value is not None}
+        flags: SettingFlags = {
+            "timeout": common.timeout,
+            "effort": common.effort,
+            "seats": dict(common.seats) or None,
+            "models": list(common.models) or None,
+            "cheap": common.cheap or None,
+            "check": common.check or None,
+            "exclude_family": list(common.exclude_family) or None,
+            "max_cost": cap,
+            "allow_unpriced": self.owner.allow_unpriced or None,
+            "profile": profile if isinstance(profile, str) else None,  # the options check refuses other types
+        }
         return Convener(
-            folder, self.owner.env, flags=flags, config=self.owner.config, store=self._shared_convener.store
+            folder, self.owner.env, flags=drop_unset(flags), config=self.owner.config, store=self._shared_convener.store
         )
 
     # Waiting
 
-    async def wait(self, arguments: WaitArguments, client: ClientContext) -> Json:
+    async def wait(self, arguments: WaitArguments, client: ClientContext) -> RunStatusObject:
         run = await self._resolve_run(arguments.run, client.roots)
         minutes, status = await self._load_minutes(run)
         if status in OPEN_STATUSES:
@@ -334,7 +370,7 @@ class CouncilTools:
         awaited = [row["seat"] for row in await self._shared_convener.open_asks(run)]
         return run_status(*await self._load_minutes(run), awaited)
 
-    async def cancel(self, arguments: CancelArguments, client: ClientContext) -> Json:
+    async def cancel(self, arguments: CancelArguments, client: ClientContext) -> CancelledRun:
         """Stop a run and return its status. `cancelled` is false if it had already ended."""
         run = await self._resolve_run(arguments.run, client.roots)
         store = self._shared_convener.store
@@ -347,7 +383,7 @@ class CouncilTools:
             with anyio.move_on_after(CANCEL_WAIT_S):
                 async for _ in self._shared_convener.follow(run, 0):
                     pass
-        return run_status(*await self._load_minutes(run)) | {"cancelled": is_cancelled}
+        return {**run_status(*await self._load_minutes(run)), "cancelled": is_cancelled}
 
     async def _load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
         """Return the minutes so far and the status."""
@@ -365,10 +401,11 @@ class CouncilTools:
                 f'run {run} has not finished ({status_line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
             )
         report = read_report(minutes)
-        return report | {"answer": add_tail(report["answer"], report["tail"])} if arguments.tail else report
+        answer = add_tail(report["answer"], report["tail"]) if arguments.tail else report["answer"]
+        return {**report, "answer": answer}
 
-    async def list_runs(self, arguments: ListArguments, client: ClientContext) -> Json:
-        rows: list[Json] = []
+    async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
+        rows: list[RunRow] = []
         async for run in self._shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
             is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
             if is_wanted and limits.is_within(Path(run["folder"]), client.roots):

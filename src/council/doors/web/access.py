@@ -1,4 +1,6 @@
-"""Access of users: what each scope allows, and the run, the sender and the key of a request as dependencies of the routes."""
+"""Access of users: what each scope allows, and the run, the sender and the key of a request as dependencies of the
+routes.
+"""
 
 from __future__ import annotations
 

@@ -85,7 +85,10 @@ def _make_api() -> FastAPI:
 
 @cache
 def describe_api() -> Json:
-    """Return the OpenAPI description, with the events of the streams. It depends on the routes only, so it is made once."""
+    """Return the OpenAPI description, with the events of the streams.
+
+    It depends on the routes only, so it is made once.
+    """
     app = _make_api()
     described = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes, tags=TAGS

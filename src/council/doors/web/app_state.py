@@ -55,7 +55,10 @@ class AppState:
     async def open_convener(
         self, folder: Path | None = None, user: User = OWNER, **flags: Any
     ) -> AsyncIterator[Convener]:
-        """Yield a convener for one request, because planning can change a convener's folder. New runs belong to the user."""
+        """Yield a convener for one request, because planning can change a convener's folder.
+
+        New runs belong to the user.
+        """
         flags = {"max_cost": self.owner.max_cost, **flags}
         if user.name:
             flags |= {"user": user.name, "user_cap": user.max_cost_per_day}
@@ -95,7 +98,10 @@ class AppState:
     # Requests that clients repeat
 
     async def run_once(self, key: RequestKey | None, start: Callable[[], Awaitable[str]]) -> tuple[str, bool]:
-        """Return the run of an earlier request with this key and True, or start one. Equal requests at once start one run."""
+        """Return the run of an earlier request with this key and True, or start one.
+
+        Equal requests at once start one run.
+        """
         if key is None:
             return await start(), False
         async with self._key_locks.setdefault((key.owner, key.key), asyncio.Lock()):

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from fastapi import APIRouter, Header
 from starlette.requests import Request
@@ -23,6 +23,8 @@ from council.doors.chat import (
     STOPPED_MIDWAY,
     ChatFold,
     ChatMessage,
+    ChatSummary,
+    ChatUsage,
     Piece,
     PieceKind,
     name_file,
@@ -51,6 +53,7 @@ from council.planning.plan import Plan
 from council.protocols.seats import PanelContext
 from council.runs.service import Convener
 from council.runs.tokens import User
+from council.settings import SettingFlags
 from council.settings.schema import quote_value
 from council.store.interface import RequestKey
 from council.types import Json
@@ -209,7 +212,7 @@ async def _plan(
     question = read_messages(messages)
     settings = app_state.owner.settings(app_state.owner.folder)
     settings.require_trust()
-    flags: Json = {"effort": body.reasoning_effort} if body.reasoning_effort in EFFORTS else {}
+    flags: SettingFlags = {"effort": body.reasoning_effort} if body.reasoning_effort in EFFORTS else {}
     if body.check and not model.is_title:
         flags["check"] = True
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), None)
@@ -234,6 +237,40 @@ class Problem:
 
     def as_json(self) -> Json:
         return chat_error_json(self.status, self.code, self.line)
+
+
+class CompletionMessage(TypedDict, total=False):
+    """The answer, or the next part of it."""
+
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+    reasoning_content: str
+
+
+class CompletionChoice(TypedDict):
+    """The only choice of an answer, with `message`, or of a chunk, with `delta`."""
+
+    index: int
+    message: NotRequired[CompletionMessage]
+    delta: NotRequired[CompletionMessage]
+    logprobs: None
+    finish_reason: str | None
+
+
+CompletionKind = Literal["chat.completion", "chat.completion.chunk"]
+
+
+class Completion(TypedDict):
+    """An answer, or a chunk of it. The last chunk has the usage and the council."""
+
+    id: str
+    object: CompletionKind
+    created: int
+    model: str
+    choices: list[CompletionChoice]
+    usage: NotRequired[ChatUsage]
+    council: NotRequired[ChatSummary]
 
 
 class ChatResponse(RunResponse):
@@ -285,9 +322,19 @@ class ChatResponse(RunResponse):
             line += " continues: repeat the request with its Idempotency-Key, or see the run on the page"
         return Problem(piece.code, line, status)
 
-    def make_body(self, kind: str, choices: list[Json]) -> Json:
-        about = {"id": f"chatcmpl-{self.run}", "object": kind, "created": self.created, "model": self.request.model}
-        return about | {"choices": choices}
+    def make_body(
+        self, kind: CompletionKind, choices: list[CompletionChoice], *, has_totals: bool = False
+    ) -> Completion:
+        body: Completion = {
+            "id": f"chatcmpl-{self.run}",
+            "object": kind,
+            "created": self.created,
+            "model": self.request.model,
+            "choices": choices,
+        }
+        if has_totals:
+            body["usage"], body["council"] = self.fold.usage, self.fold.summary
+        return body
 
 
 class ChatStream(ChatResponse):
@@ -312,25 +359,25 @@ class ChatStream(ChatResponse):
                 if piece.kind is PieceKind.ERROR:
                     yield _format_data(self.find_problem(piece).as_json())
                     return
-                name = "content" if piece.kind is PieceKind.CONTENT else "reasoning_content"
-                yield self._format_delta({name: piece.text})
+                is_content = piece.kind is PieceKind.CONTENT
+                yield self._format_delta({"content": piece.text} if is_content else {"reasoning_content": piece.text})
         for chunk in self._format_end():
             yield chunk
         yield b"data: [DONE]\n\n"
 
-    def _format_delta(self, delta: Json, **more: Any) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None} | more
+    def _format_delta(self, delta: CompletionMessage) -> bytes:
+        choice: CompletionChoice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
         return _format_data(self.make_body("chat.completion.chunk", [choice]))
 
     def _format_end(self) -> Iterator[bytes]:
         """Yield the last chunks. The last one has the usage; it has no choices if the client asked for the usage."""
-        totals = {"usage": self.fold.usage, "council": self.fold.summary}
-        last = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": self.fold.finish_reason}
+        reason = self.fold.finish_reason
+        last: CompletionChoice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason}
         if not (self.request.stream_options and self.request.stream_options.include_usage):
-            yield _format_data(self.make_body("chat.completion.chunk", [last]) | totals)
+            yield _format_data(self.make_body("chat.completion.chunk", [last], has_totals=True))
             return
         yield _format_data(self.make_body("chat.completion.chunk", [last]))
-        yield _format_data(self.make_body("chat.completion.chunk", []) | totals)
+        yield _format_data(self.make_body("chat.completion.chunk", [], has_totals=True))
 
 
 class ChatAnswer(ChatResponse):
@@ -347,11 +394,12 @@ class ChatAnswer(ChatResponse):
                     return
                 texts[piece.kind].append(piece.text)
         reasoning, content = ("".join(texts[kind]) for kind in (PieceKind.REASONING, PieceKind.CONTENT))
-        message: Json = {"role": "assistant", "content": content, "refusal": None}
-        message |= {"reasoning_content": reasoning.strip()} if reasoning else {}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.fold.finish_reason}
-        totals = {"usage": self.fold.usage, "council": self.fold.summary}
-        await self._send(send, 200, self.make_body("chat.completion", [choice]) | totals)
+        message: CompletionMessage = {"role": "assistant", "content": content, "refusal": None}
+        if reasoning:
+            message["reasoning_content"] = reasoning.strip()
+        reason = self.fold.finish_reason
+        choice: CompletionChoice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
+        await self._send(send, 200, self.make_body("chat.completion", [choice], has_totals=True))
 
     async def send_revoked(self, send: Send) -> None:
         await self._send_problem(send, Problem("unauthorized", "the token was revoked", 401))
@@ -361,14 +409,14 @@ class ChatAnswer(ChatResponse):
         header = (b"x-should-retry", b"true" if problem.code == STOPPING else b"false")
         await self._send(send, problem.status, problem.as_json(), header)
 
-    async def _send(self, send: Send, status: int, content: Json, *headers: tuple[bytes, bytes]) -> None:
+    async def _send(self, send: Send, status: int, content: Completion | Json, *headers: tuple[bytes, bytes]) -> None:
         body = encode_json(content).encode("utf-8", "replace")
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": status, "headers": [*self.raw_headers, length, *headers]})
         await send({"type": "http.response.body", "body": body})
 
 
-def _format_data(value: Json) -> bytes:
+def _format_data(value: Completion | Json) -> bytes:
     return f"data: {encode_json(value)}\n\n".encode("utf-8", "replace")
 
 

@@ -13,6 +13,7 @@ from council.doors.web.models import Body
 from council.doors.web.responses import ApiResponse, UnknownEval
 from council.doors.web.schemas import example_responses
 from council.runs.advice import list_results
+from council.runs.eval_object import StoredEval
 from council.settings.schema import quote_value
 from council.types import Json
 
@@ -75,7 +76,16 @@ class EvalResult(Body):
 async def get_evals(app_state: AppStateDep) -> ApiResponse:
     """List the results of `council eval` on this machine, newest first."""
     rows = [
-        {name: one[name] for name in EXAMPLE_EVAL} | {"arms": [arm["arm"] for arm in one["arms"]]}
+        {
+            "id": one["id"],
+            "at": one["at"],
+            "dataset": one["dataset"],
+            "questions": one["questions"],
+            "equal": one["equal"],
+            "unfinished": one["unfinished"],
+            "members": one["members"],
+            "arms": [arm["arm"] for arm in one["arms"]],
+        }
         for one in await _load(app_state)
     ]
     return ApiResponse({"evals": rows})
@@ -83,12 +93,14 @@ async def get_evals(app_state: AppStateDep) -> ApiResponse:
 
 @eval_router.get("/evals/{id}", response_model=EvalResult, responses=example_responses(EXAMPLE_RESULT, 404))
 async def get_eval(id: str, app_state: AppStateDep) -> ApiResponse:
-    """Return one result: every arm with its interval, its comparison, its calibration and its accuracy by trust level."""
+    """Return one result: every arm with its interval, its comparison, its calibration and its accuracy by trust
+    level.
+    """
     for one in await _load(app_state):
         if one["id"] == id:
             return ApiResponse(one)
     raise UnknownEval(f"no evaluation {quote_value(id[:40])}: list them at /api/evals")
 
 
-async def _load(app_state: AppStateDep) -> list[Json]:
+async def _load(app_state: AppStateDep) -> list[StoredEval]:
     return await asyncio.to_thread(list_results, app_state.shared_convener.env)

@@ -1,4 +1,7 @@
-"""Response bodies of the HTTP API, for its OpenAPI description. Later versions add fields, and never remove or rename one."""
+"""Response bodies of the HTTP API, for its OpenAPI description.
+
+Later versions add fields, and never remove or rename one.
+"""
 
 from __future__ import annotations
 

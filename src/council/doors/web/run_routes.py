@@ -153,7 +153,13 @@ async def get_runs(
     return ApiResponse({**found, "runs": [_add_id(row) for row in found["runs"]]}, headers=link)
 
 
-def _add_id(row: RunRow) -> Json:
+class IdentifiedRun(RunRow):
+    """A run in a list, with the older name of its id."""
+
+    id: str
+
+
+def _add_id(row: RunRow) -> IdentifiedRun:
     """Return a row with the older name of its run."""
     return {"id": row["run"], **row}
 
@@ -229,7 +235,9 @@ async def get_packet(run: RunId, app_state: AppStateDep) -> ApiResponse:
 async def get_spend(
     app_state: AppStateDep, user: UserDep, since: Annotated[str, Query(max_length=40)] = "30d"
 ) -> ApiResponse:
-    """Return spending by day, member, protocol and run since a day (2026-11-15, today, 7d, all), and the rest of today's budget."""
+    """Return spending by day, member, protocol and run since a day (2026-11-15, today, 7d, all), and the rest of
+    today's budget.
+    """
     day, convener = parse_since(since, time.time()), app_state.shared_convener
     if user.sees_all:
         return ApiResponse(await convener.spending(day))
@@ -280,7 +288,10 @@ async def cancel_run(
 
 @action_router.delete("", status_code=204, responses=example_responses(None, 404, 409, status=204))
 async def delete_run(run: RunId, app_state: AppStateDep) -> Response:
-    """Delete a run and its report in the data folder. Its spending stays in the totals. A run that has not ended is a conflict (409)."""
+    """Delete a run and its report in the data folder.
+
+    Its spending stays in the totals. A run that has not ended is a conflict (409).
+    """
     async with app_state.open_convener() as convener:
         removal = await convener.remove_all([run], may_rewrite=False)
     if removal.kept:
@@ -297,7 +308,10 @@ async def resume_run(
     body: EmptyRequest | None = None,
     idempotency_key: KeyHeader = None,
 ) -> ApiResponse:
-    """Queue an unfinished run for the local worker, which continues where it stopped. A complete run is a conflict (409)."""
+    """Queue an unfinished run for the local worker, which continues where it stopped.
+
+    A complete run is a conflict (409).
+    """
     key = make_key(request, user, idempotency_key, body)
 
     async def resume() -> str:
@@ -385,7 +399,10 @@ async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
 
 
 def _effective_cap(record: Record, app_state: AppState) -> float | None:
-    """Return the lowest cap of the run, of its folder and of this server. Raise UsageError if its folder has a higher cap of a day."""
+    """Return the lowest cap of the run, of its folder and of this server.
+
+    Raise UsageError if its folder has a higher cap of a day.
+    """
     here = BudgetCaps.from_settings(app_state.owner.settings(Path(record.folder)))
     caps = (RunSetup.of(record).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
     return min((cap for cap in caps if cap is not None), default=None)

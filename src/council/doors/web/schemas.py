@@ -31,7 +31,10 @@ class EmptyRequest(BaseModel):
 
 
 class Attachment(BaseModel):
-    """A file that is sent with the question: a text, or the bytes of an image, a PDF or a text. It has one of the two."""
+    """A file that is sent with the question: a text, or the bytes of an image, a PDF or a text.
+
+    It has one of the two.
+    """
 
     model_config = _model_config({"name": "plan.md", "text": "1. Move the archive."})
 

@@ -49,7 +49,9 @@ class Address:
         return (f"[{self.host}]" if ":" in self.host else self.host,)
 
     def make_origins(self, port: int) -> dict[str, str]:
-        """Return the accepted Host headers, each with the origin of its page: those of this machine, and the public one."""
+        """Return the accepted Host headers, each with the origin of its page: those of this machine, and the public
+        one.
+        """
         names = [f"{name}:{port}" for name in self.host_names]
         public = {urlsplit(self.public_url).netloc: self.public_url} if self.public_url else {}
         return {name: f"http://{name}" for name in names} | public
@@ -117,7 +119,10 @@ def _format_bind_error(error: OSError, host: str, port: int) -> str:
 
 
 class TimedConnection(H11Protocol):
-    """Connection whose client has a few seconds for the head of a request. Of too many that wait, the oldest is closed."""
+    """Connection whose client has a few seconds for the head of a request.
+
+    Of too many that wait, the oldest is closed.
+    """
 
     waiting: ClassVar[dict[TimedConnection, asyncio.TimerHandle]]  # of one server, oldest first
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NotRequired, TypedDict
 
 from fastapi.sse import format_sse_event
 from starlette.responses import Response
@@ -37,7 +38,15 @@ EVENTS_ENDING_DELTAS = (
 )  # these void or complete the streamed text of their key
 
 
-def _encode_body(value: Json) -> str:
+class StreamEnd(TypedDict):
+    """The last event of a stream."""
+
+    run: str
+    status: str
+    error: NotRequired[str]
+
+
+def _encode_body(value: Json | StreamEnd) -> str:
     return repair_surrogates(encode_json(value))
 
 
@@ -121,10 +130,13 @@ class RunFeed:
         for listener in self.listeners:
             listener.set()
 
-    def end_event(self) -> Json:
+    def end_event(self) -> StreamEnd:
         """Return the last event. A run that ended without a `closed` event counts as stopped."""
         status = RunStatus.STOPPED if self.status == RunStatus.RUNNING else self.status
-        return {"run": self.run, "status": status, **({"error": self.error} if self.error else {})}
+        end: StreamEnd = {"run": self.run, "status": status}
+        if self.error:
+            end["error"] = self.error
+        return end
 
     def stop(self) -> None:
         self._task.cancel()
@@ -200,7 +212,7 @@ class StreamCursor:
     def has_all_frames(self) -> bool:
         return self.frame_index == len(self.feed.frames)
 
-    def read_end(self) -> Iterator[Json]:
+    def read_end(self) -> Iterator[StreamEnd]:
         if self.feed.is_over and self.has_all_frames and not self.is_done:
             self.is_done = True
             yield self.feed.end_event()
@@ -208,7 +220,9 @@ class StreamCursor:
 
 @dataclass(slots=True)
 class StreamReader:
-    """Stream of one listener: one run, or several with the run id in every event; with the patches of the minutes for the page."""
+    """Stream of one listener: one run, or several with the run id in every event; with the patches of the minutes
+    for the page.
+    """
 
     cursors: Sequence[StreamCursor]
     several: bool
@@ -276,7 +290,10 @@ class RunResponse(Response):
 
 
 class EventStream(RunResponse):
-    """Response that streams events. `since` is the start position in each run; with `patches` each event has its patch."""
+    """Response that streams events.
+
+    `since` is the start position in each run; with `patches` each event has its patch.
+    """
 
     media_type = "text/event-stream"
 

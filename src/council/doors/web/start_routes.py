@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -24,9 +24,11 @@ from council.flags import negatable_options
 from council.planning.plan import Material, Plan
 from council.planning.plan_object import PlanObject
 from council.protocols.common.perspectives import list_presets, load_preset
+from council.protocols.common.rosters import DescribedRoster
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.runs.tokens import User
+from council.settings import SettingFlags, drop_unset
 from council.settings.config_files import config_folder
 from council.types import Json
 
@@ -56,7 +58,10 @@ async def get_docs(request: Request) -> Response:
     responses=example_responses({"session": "open", "user": None, "scope": "admin"}, 415),
 )
 async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
-    """Check a token, or exchange a one-time code for one. The token belongs in the `Authorization` header of every request."""
+    """Check a token, or exchange a one-time code for one.
+
+    The token belongs in the `Authorization` header of every request.
+    """
     guard: Guard = request.app.state.guard
     token = guard.token if body.code and guard.codes.redeem(body.code) else body.token
     if not (user := await guard.identify(token)):
@@ -106,7 +111,7 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     explorers = [explorer] if isinstance(explorer, str) else []
     limits.check_members([*request.seats.values(), *request.models, *explorers], settings)
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
-    async with app_state.open_convener(folder, user, **_make_flags(request, options, cap)) as convener:
+    async with app_state.open_convener(folder, user, **_make_flags(request, options.get("profile"), cap)) as convener:
         plan = await convener.plan(
             _question_words(request),
             options,
@@ -145,17 +150,25 @@ def _make_material(request: RunRequest) -> Material:
     )
 
 
-def _make_flags(request: RunRequest, options: Json, cap: float | None) -> Json:
-    profile = options.get("profile")
-    flags: Json = {"max_cost": cap, "effort": request.effort, "seats": dict(request.seats) or None}
-    flags |= {"models": list(request.models) or None, "cheap": request.cheap or None}
-    flags |= {"check": request.check or None, "exclude_family": list(request.exclude_family) or None}
-    flags["profile"] = profile if isinstance(profile, str) else None  # the options check refuses other types
-    return {name: value for name, value in flags.items() if value is not None}
+def _make_flags(request: RunRequest, profile: object, cap: float | None) -> SettingFlags:
+    flags: SettingFlags = {
+        "max_cost": cap,
+        "effort": request.effort,
+        "seats": dict(request.seats) or None,
+        "models": list(request.models) or None,
+        "cheap": request.cheap or None,
+        "check": request.check or None,
+        "exclude_family": list(request.exclude_family) or None,
+        "profile": profile if isinstance(profile, str) else None,  # the options check refuses other types
+    }
+    return drop_unset(flags)
 
 
 def _is_filled(name: str, value: Any) -> bool:
-    """Whether a form field has a value: null and empty mean unset, and false if the option is off by default. 0 is a value."""
+    """Whether a form field has a value: null and empty mean unset, and false if the option is off by default.
+
+    0 is a value.
+    """
     if value is False:
         return name in negatable_options()
     return bool(value) or isinstance(value, int | float)
@@ -219,9 +232,15 @@ async def get_members(app_state: AppStateDep, user: UserDep) -> ApiResponse:
         return ApiResponse(found | {"presets": _list_presets(convener)})
 
 
-def _list_presets(convener: Convener) -> list[Json]:
+class PresetRow(TypedDict):
+    name: str
+    about: str
+
+
+def _list_presets(convener: Convener) -> list[PresetRow]:
     """Return the named sets of perspectives; one that cannot be read has its error instead of a description."""
-    folder, rows = config_folder(convener.env) / "presets", []
+    folder = config_folder(convener.env) / "presets"
+    rows: list[PresetRow] = []
     for name in list_presets(folder):
         try:
             rows.append({"name": name, "about": load_preset(name, folder).about})
@@ -240,7 +259,7 @@ async def get_options(user: UserDep) -> ApiResponse:
     return ApiResponse({"type": "object", "properties": shown})
 
 
-def _describe_roster(row: Json) -> Json:
+def _describe_roster(row: DescribedRoster) -> Json:
     return {
         "name": row["name"],
         "about": row["about"],
@@ -303,7 +322,7 @@ async def start_run(
     body: RunRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None
 ) -> ApiResponse:
     """Start a run. It is queued at once and runs in the local worker."""
-    key, plans = make_key(request, user, idempotency_key, body), list[Json]()
+    key, plans = make_key(request, user, idempotency_key, body), list[PlanObject]()
 
     async def start() -> str:
         async with plan_request(body, app_state, user) as (convener, plan):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from council.members.base import DEFAULT_MAX_TOKENS, CacheRules
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
@@ -12,7 +12,6 @@ from council.members.wires.wire import WireMember, split_at_points
 from council.types import Ask, Attachment, Json, Usage
 
 API_VERSION = "2026-10-21"  # this version has no temperature parameter
-CACHE_MARKER = {"type": "ephemeral"}  # the vendor may cache the prompt up to this block
 MIN_CACHED_TOKENS = 1024
 # Models with another minimum, by the beginning of their names.
 MIN_CACHED_TOKENS_OF = {
@@ -23,6 +22,75 @@ MIN_CACHED_TOKENS_OF = {
     "claude-3-haiku": 2048,
     "claude-3-5-haiku": 2048,
 }
+
+
+class CacheMarker(TypedDict):
+    """The vendor may cache the prompt up to the block with this marker."""
+
+    type: Literal["ephemeral"]
+
+
+class TextBlock(TypedDict):
+    """A part of a message that is text."""
+
+    type: Literal["text"]
+    text: str
+    cache_control: NotRequired[CacheMarker]
+
+
+class FileSource(TypedDict):
+    """Content of a file."""
+
+    type: Literal["base64"]
+    media_type: str
+    data: str
+
+
+class FileBlock(TypedDict):
+    """A part of a message that is an image or a PDF."""
+
+    type: Literal["image", "document"]
+    source: FileSource
+
+
+class Turn(TypedDict):
+    """A message of the user or of the model."""
+
+    role: str
+    content: list[TextBlock | FileBlock]
+
+
+class ThinkingConfig(TypedDict):
+    """How the model thinks, and whether it shows its thoughts."""
+
+    type: Literal["adaptive"]
+    display: Literal["summarized"]
+
+
+class OutputFormat(TypedDict):
+    """The form of a typed reply."""
+
+    type: Literal["json_schema"]
+    schema: Json
+
+
+class OutputConfig(TypedDict, total=False):
+    """The effort and the form of the reply."""
+
+    effort: str
+    format: OutputFormat
+
+
+class MessagesRequest(TypedDict, total=False):
+    """A request. Its fields are set in this order."""
+
+    model: str
+    max_tokens: int | None
+    stream: bool
+    system: list[TextBlock]
+    messages: list[Turn]
+    thinking: ThinkingConfig
+    output_config: OutputConfig
 
 
 class MessagesParser(StreamParser):
@@ -104,11 +172,11 @@ class AnthropicMember(WireMember):
     def headers(self, key: str) -> Mapping[str, str]:
         return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
 
-    def body(self, ask: Ask) -> Json:
+    def body(self, ask: Ask) -> MessagesRequest:
         messages = self.build_messages(ask)
         system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
         turns = [message for message in messages if message["role"] != "system"]
-        body: Json = {
+        body: MessagesRequest = {
             "model": self.model,
             "max_tokens": self.max_output_tokens(ask, DEFAULT_MAX_TOKENS),
             "stream": True,
@@ -121,31 +189,35 @@ class AnthropicMember(WireMember):
             for turn, parts in zip(turns, pieces, strict=True)
         ]
         if ask.attachments:
-            body["messages"] = self.attach(body["messages"], ask, "content")
-        return body | self._thinking_config(ask) | self._output_config(ask)
+            first = next(turn for turn in body["messages"] if turn["role"] == "user")
+            first["content"] = [*map(self.make_part, ask.attachments), *first["content"]]
+        if self.resolve_effort(ask):  # without displayed thinking, a thinking model looks like a stalled one
+            body["thinking"] = {"type": "adaptive", "display": "summarized"}
+        if output := self._output_config(ask):
+            body["output_config"] = output
+        return body
 
-    def make_part(self, attachment: Attachment) -> Json:
-        kind = "image" if attachment.kind == "image" else "document"
-        source = {"type": "base64", "media_type": attachment.media_type, "data": attachment.data}
-        return {"type": kind, "source": source}
+    def make_part(self, attachment: Attachment) -> FileBlock:
+        return {
+            "type": "image" if attachment.kind == "image" else "document",
+            "source": {"type": "base64", "media_type": attachment.media_type, "data": attachment.data},
+        }
 
     def find_cache_rules(self) -> CacheRules:
         least = (tokens for name, tokens in MIN_CACHED_TOKENS_OF.items() if self.model.startswith(name))
         return CacheRules(next(least, MIN_CACHED_TOKENS), has_points=True)
 
-    def _thinking_config(self, ask: Ask) -> Json:
-        # Without displayed thinking, a thinking model looks like a stalled one.
-        return {"thinking": {"type": "adaptive", "display": "summarized"}} if self.resolve_effort(ask) else {}
-
-    def _output_config(self, ask: Ask) -> Json:
-        output: Json = {}
+    def _output_config(self, ask: Ask) -> OutputConfig:
+        output: OutputConfig = {}
         if effort := self.resolve_effort(ask):
             output["effort"] = effort
         if self.structured_mode(ask) == "json_schema":
             output["format"] = {"type": "json_schema", "schema": convert_schema(ask.schema, ANTHROPIC)}
-        return {"output_config": output} if output else {}
+        return output
 
 
-def _make_block(text: str, *, is_cached: bool = False) -> Json:
-    block: dict[str, Any] = {"type": "text", "text": text}
-    return block | ({"cache_control": CACHE_MARKER} if is_cached else {})
+def _make_block(text: str, *, is_cached: bool = False) -> TextBlock:
+    block: TextBlock = {"type": "text", "text": text}
+    if is_cached:
+        block["cache_control"] = {"type": "ephemeral"}
+    return block

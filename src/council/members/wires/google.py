@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 from urllib.parse import quote
 
 from council.members.base import CacheRules
@@ -31,6 +31,56 @@ ERROR_REASONS = (
     "unexpected_tool_call",
     "too_many_tool_calls",
 )
+
+
+class InlineData(TypedDict):
+    """Content of a file."""
+
+    mimeType: str
+    data: str
+
+
+class Part(TypedDict, total=False):
+    """A part of a message: text, or a file."""
+
+    text: str
+    inlineData: InlineData
+
+
+class SystemInstruction(TypedDict):
+    parts: list[Part]
+
+
+class Turn(TypedDict):
+    """A message of the user or of the model."""
+
+    role: str
+    parts: list[Part]
+
+
+class ThinkingConfig(TypedDict, total=False):
+    """How much the model thinks, and whether it shows its thoughts."""
+
+    includeThoughts: bool
+    thinkingLevel: str
+
+
+class GenerationConfig(TypedDict, total=False):
+    """Parameters of the answer. They are set in this order."""
+
+    temperature: float
+    maxOutputTokens: int
+    responseMimeType: str
+    responseJsonSchema: Json
+    thinkingConfig: ThinkingConfig
+
+
+class GenerateContentRequest(TypedDict, total=False):
+    """A request. Its fields are set in this order."""
+
+    contents: list[Turn]
+    systemInstruction: SystemInstruction
+    generationConfig: GenerationConfig
 
 
 class GenerateContentParser(StreamParser):
@@ -103,51 +153,54 @@ class GoogleMember(WireMember):
     def headers(self, key: str) -> Mapping[str, str]:
         return {"x-goog-api-key": key} if key else {}
 
-    def body(self, ask: Ask) -> Json:
+    def body(self, ask: Ask) -> GenerateContentRequest:
         messages = self.build_messages(ask)
         system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-        body: Json = {
-            "contents": [
-                {"role": ROLES.get(message["role"], message["role"]), "parts": [{"text": message["content"]}]}
-                for message in messages
-                if message["role"] != "system"
-            ]
-        }
+        turns: list[Turn] = [
+            {"role": ROLES.get(message["role"], message["role"]), "parts": [{"text": message["content"]}]}
+            for message in messages
+            if message["role"] != "system"
+        ]
         if ask.attachments:
-            body["contents"] = self.attach(body["contents"], ask, "parts")
+            first = next(turn for turn in turns if turn["role"] == "user")
+            first["parts"] = [*map(self.make_part, ask.attachments), *first["parts"]]
+        body: GenerateContentRequest = {"contents": turns}
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
-        config = self._generation_config(ask)
-        return body | ({"generationConfig": config} if config else {})
+        if config := self._generation_config(ask):
+            body["generationConfig"] = config
+        return body
 
-    def make_part(self, attachment: Attachment) -> Json:
+    def make_part(self, attachment: Attachment) -> Part:
         return {"inlineData": {"mimeType": attachment.media_type, "data": attachment.data}}
 
     def find_cache_rules(self) -> CacheRules:
         least = OLD_MIN_CACHED_TOKENS if self.model.startswith("gemini-2") else MIN_CACHED_TOKENS
         return CacheRules(least, schema_first=False)
 
-    def _generation_config(self, ask: Ask) -> Json:
-        config: Json = {}
+    def _generation_config(self, ask: Ask) -> GenerationConfig:
+        config: GenerationConfig = {}
         if ask.temperature is not None:
             config["temperature"] = ask.temperature
         if (max_tokens := self.max_output_tokens(ask)) is not None:
             config["maxOutputTokens"] = max_tokens
-        return config | self._response_format(ask) | self._thinking_config(ask)
-
-    def _response_format(self, ask: Ask) -> Json:
         mode = self.structured_mode(ask)
-        if mode not in ("json_schema", "json_object"):
-            return {}
-        schema = {"responseJsonSchema": convert_schema(ask.schema, GOOGLE)} if mode == "json_schema" else {}
-        return {"responseMimeType": "application/json"} | schema
+        if mode in ("json_schema", "json_object"):
+            config["responseMimeType"] = "application/json"
+        if mode == "json_schema":
+            config["responseJsonSchema"] = convert_schema(ask.schema, GOOGLE)
+        if thinking := self._thinking_config(ask):
+            config["thinkingConfig"] = thinking
+        return config
 
-    def _thinking_config(self, ask: Ask) -> Json:
+    def _thinking_config(self, ask: Ask) -> ThinkingConfig:
         """Request thoughts, because without them a thinking model looks like a stalled one."""
         if ask.bare:
             return {}
         effort = self.resolve_effort(ask)
-        config: Json = {"includeThoughts": True} if effort or self.thinks else {}
+        config: ThinkingConfig = {}
+        if effort or self.thinks:
+            config["includeThoughts"] = True
         if effort:
             config["thinkingLevel"] = effort.upper()
-        return {"thinkingConfig": config} if config else {}
+        return config

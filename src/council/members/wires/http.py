@@ -87,7 +87,9 @@ class ConnectionPool:
         self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
     def close_spoiled_connections(self) -> None:
-        """Close idle connections on which data has arrived: aiohttp would take it for the answer to the next request."""
+        """Close idle connections on which data has arrived: aiohttp would take it for the answer to the next
+        request.
+        """
         idle: Mapping[Any, Iterable[Any]] = getattr(self.session.connector, "_conns", {})
         for protocol, _ in chain.from_iterable(idle.values()):
             if protocol.should_close:
@@ -110,12 +112,16 @@ class RequestState:
     delivery: Delivery = field(default_factory=lambda: current_delivery.get() or Delivery())
 
     def is_stale(self) -> bool:
-        """Return whether the server closed the reused connection at once: it was idle too long, or the request was dropped."""
+        """Return whether the server closed the reused connection at once: it was idle too long, or the request was
+        dropped.
+        """
         is_reused = not self.is_new_connection and not self.has_response
         return is_reused and time.monotonic() - self.sent < STALE_CONNECTION_S
 
     def drop_connection(self) -> None:
-        """Close a connection that is given up at once. asyncio would keep it until the endpoint has read all of the request."""
+        """Close a connection that is given up at once. asyncio would keep it until the endpoint has read all of the
+        request.
+        """
         if self.transport is not None and self.transport.is_closing():
             self.transport.abort()
 
@@ -152,7 +158,9 @@ def _resolver_class() -> type[AbstractResolver]:
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Resolver(AbstractResolver):
-        """Looks host names up in threads of its own: neither other work nor the end of the process waits for a slow lookup."""
+        """Looks host names up in threads of its own: neither other work nor the end of the process waits for a slow
+        lookup.
+        """
 
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
             found = await _run_in_daemon_thread(partial(_look_up, host, port, family))
@@ -320,7 +328,8 @@ class Endpoint:
     async def post(
         self, path: str, body: bytes, first_byte: float | None, read: ReadResponse[T], partial_text: Callable[[], str]
     ) -> T:
-        """Read the response with `read`, which gets it and its timeout: `first_byte` seconds until the reader resets it.
+        """Read the response with `read`, which gets it and its timeout: `first_byte` seconds until the reader resets
+        it.
 
         Without `first_byte` an open connection may stay silent: the caller's deadline ends the wait.
         """
@@ -529,12 +538,17 @@ async def read_body(response: ClientResponse, limit: int) -> bytes:
 async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncIterator[list[bytes]]:
     """Yield the complete lines of a body in batches. They end with LF, CR or both. Ignore an unfinished last line."""
     unfinished, size, received, is_first = list[bytes](), 0, 0, True
+    is_after_cr = False
     async for chunk in iter_chunks(response, limits.stream):
         received += len(chunk)
         if received > limits.stream:
             raise make_flood("the response", limits.stream)
-        if b"\r" in chunk:  # CRLF becomes an additional blank line, which the parsers ignore
-            chunk = chunk.replace(b"\r", b"\n")
+        if is_after_cr:  # the line has ended with the last chunk
+            chunk = chunk.removeprefix(b"\n")
+            is_after_cr = False
+        if b"\r" in chunk:
+            is_after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         size += len(chunk)
         unfinished.append(chunk)
         if b"\n" in chunk:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from council.members.base import CacheRules, OnDelta
 from council.members.wires.schema_dialects import OPENAI, convert_schema
@@ -15,6 +15,109 @@ from council.types import Ask, Attachment, Json, Usage
 MIN_CACHED_TOKENS = 1024
 GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])")
 FIRST_WITH_BREAKPOINTS = (5, 6)  # earlier models cache by themselves, and reject the options
+
+
+class CacheBreakpoint(TypedDict):
+    """The vendor may cache the prompt up to the part with this breakpoint."""
+
+    mode: Literal["explicit"]
+
+
+class TextPart(TypedDict):
+    """A part of a message that is text."""
+
+    type: str
+    text: str
+    prompt_cache_breakpoint: NotRequired[CacheBreakpoint]
+
+
+class ImageUrl(TypedDict):
+    url: str
+
+
+class ImagePart(TypedDict):
+    """A part of a message that is an image."""
+
+    type: Literal["image_url"]
+    image_url: ImageUrl
+
+
+class FileData(TypedDict):
+    filename: str
+    file_data: str
+
+
+class FilePart(TypedDict):
+    """A part of a message that is a PDF."""
+
+    type: Literal["file"]
+    file: FileData
+
+
+class InputImagePart(TypedDict):
+    """A part of an input of the Responses API that is an image."""
+
+    type: Literal["input_image"]
+    image_url: str
+    detail: Literal["auto"]
+
+
+class InputFilePart(TypedDict):
+    """A part of an input of the Responses API that is a PDF."""
+
+    type: Literal["input_file"]
+    filename: str
+    file_data: str
+
+
+AttachedPart = ImagePart | FilePart | InputImagePart | InputFilePart
+
+
+class Turn(TypedDict):
+    """A message of the system, of the user or of the model."""
+
+    role: str
+    content: str | list[TextPart | AttachedPart]
+
+
+class StreamOptions(TypedDict):
+    include_usage: bool
+
+
+class ReplySchema(TypedDict):
+    """The schema of a typed reply."""
+
+    name: str
+    strict: bool
+    schema: Json
+
+
+class ResponseFormat(TypedDict):
+    """The form of a typed reply."""
+
+    type: Literal["json_object", "json_schema"]
+    json_schema: NotRequired[ReplySchema]
+
+
+class OpenAIRequest(TypedDict, total=False):
+    """What the requests of both APIs of OpenAI have in common."""
+
+    model: str
+    stream: bool
+    temperature: float
+    prompt_cache_key: str
+    prompt_cache_options: CacheBreakpoint
+
+
+class ChatRequest(OpenAIRequest, total=False):
+    """A request. Endpoints differ in the field that limits the output."""
+
+    messages: list[Turn]
+    stream_options: StreamOptions
+    reasoning_effort: str
+    max_tokens: int
+    max_completion_tokens: int
+    response_format: ResponseFormat
 
 
 class ChatCompletionParser(StreamParser):
@@ -115,8 +218,8 @@ class OpenAIMember(WireMember):
     def headers(self, key: str) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, ask: Ask) -> Json:
-        body: Json = {"model": self.model, "messages": self.build_turns(ask), "stream": True}
+    def body(self, ask: Ask) -> OpenAIRequest:
+        body: ChatRequest = {"model": self.model, "messages": self.build_turns(ask), "stream": True}
         if not ask.bare:
             body["stream_options"] = {"include_usage": True}
         if ask.temperature is not None and self.takes_temperature:
@@ -124,56 +227,71 @@ class OpenAIMember(WireMember):
         if effort := self.resolve_effort(ask):
             body["reasoning_effort"] = effort
         if (max_tokens := self.max_output_tokens(ask)) is not None:
-            body[self.token_field] = max_tokens
-        return body | self.cache_options(ask) | self._response_format(ask)
+            if self.token_field == "max_completion_tokens":
+                body["max_completion_tokens"] = max_tokens
+            else:
+                body["max_tokens"] = max_tokens
+        self.set_cache_options(body, ask)
+        if response_format := self._response_format(ask):
+            body["response_format"] = response_format
+        return body
 
-    def build_turns(self, ask: Ask) -> list[Any]:
-        """Return the messages. Only with attachments or cache points, the content of a user message is a list of parts."""
+    def build_turns(self, ask: Ask) -> list[Turn]:
+        """Return the messages.
+
+        Only with attachments or cache points, the content of a user message is a list of parts.
+        """
         messages, points = self.build_messages(ask), self.list_cache_points(ask)
+        turns: list[Turn] = [{"role": message["role"], "content": message["content"]} for message in messages]
         if not ask.attachments and not points:
-            return messages
+            return turns
         first = next(n for n, message in enumerate(messages) if message["role"] == "user")
-        turns: list[Json] = [dict(message) for message in messages]
         for n, pieces in enumerate(split_at_points(messages, ask.shared, points)):
-            if any(is_point for _, is_point in pieces) or (n == first and (ask.attachments or len(pieces) > 1)):
-                turns[n]["content"] = [self._make_text(text, is_point) for text, is_point in pieces]
-        return self.attach(turns, ask, "content") if ask.attachments else turns
+            attached = list(map(self.make_part, ask.attachments)) if n == first else []
+            if attached or any(is_point for _, is_point in pieces) or (n == first and len(pieces) > 1):
+                texts = [self._make_text(text, is_point) for text, is_point in pieces]
+                turns[n]["content"] = [*attached, *texts]
+        return turns
 
-    def _make_text(self, text: str, is_point: bool) -> Json:
-        point = {"prompt_cache_breakpoint": {"mode": "explicit"}} if is_point else {}
-        return {"type": self.text_type, "text": text, **point}
+    def _make_text(self, text: str, is_point: bool) -> TextPart:
+        part: TextPart = {"type": self.text_type, "text": text}
+        if is_point:
+            part["prompt_cache_breakpoint"] = {"mode": "explicit"}
+        return part
 
-    def cache_options(self, ask: Ask) -> Json:
-        """Return the options of the prompt cache.
+    def set_cache_options(self, body: OpenAIRequest, ask: Ask) -> None:
+        """Set the options of the prompt cache.
 
-        Without the explicit mode, a model with breakpoints writes the whole request to the cache at a higher price, where
-        only a request that continues it can read it.
+        Without the explicit mode, a model with breakpoints writes the whole request to the cache at a higher price,
+        where only a request that continues it can read it.
         """
         if self.cache_rules is None or ask.bare:
-            return {}
-        key = {"prompt_cache_key": ask.cache_key} if ask.cache_key else {}
-        return key | ({"prompt_cache_options": {"mode": "explicit"}} if self.cache_rules.has_points else {})
+            return
+        if ask.cache_key:
+            body["prompt_cache_key"] = ask.cache_key
+        if self.cache_rules.has_points:
+            body["prompt_cache_options"] = {"mode": "explicit"}
 
     def find_cache_rules(self) -> CacheRules:
         version = GPT_VERSION.match(self.model)
         numbers = (int(version[1]), int(version[2] or 0)) if version else (0, 0)
         return CacheRules(MIN_CACHED_TOKENS, has_points=numbers >= FIRST_WITH_BREAKPOINTS)
 
-    def make_part(self, attachment: Attachment) -> Json:
+    def make_part(self, attachment: Attachment) -> AttachedPart:
         if attachment.kind == "image":
             return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
         return {"type": "file", "file": {"filename": file_name(attachment), "file_data": data_url(attachment)}}
 
-    def _response_format(self, ask: Ask) -> Json:
+    def _response_format(self, ask: Ask) -> ResponseFormat | None:
         mode = self.structured_mode(ask)
         if mode == "json_object":
-            return {"response_format": {"type": "json_object"}}
-        if mode != "json_schema":
-            return {}
+            return {"type": "json_object"}
+        if mode != "json_schema" or ask.schema is None:
+            return None
         # The grammar of a small local model supports every keyword and needs the limits to terminate.
         schema = ask.schema if self.small else convert_schema(ask.schema, OPENAI)
-        json_schema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
-        return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
+        json_schema: ReplySchema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
+        return {"type": "json_schema", "json_schema": json_schema}
 
 
 def file_name(attachment: Attachment) -> str:

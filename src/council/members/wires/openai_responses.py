@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from council.members.base import OnDelta
-from council.members.wires.openai import OpenAIMember, file_name
+from council.members.wires.openai import InputFilePart, InputImagePart, OpenAIMember, OpenAIRequest, Turn, file_name
 from council.members.wires.schema_dialects import OPENAI, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
 from council.members.wires.wire import data_url
@@ -14,6 +14,36 @@ from council.types import Answer, Ask, Attachment, Json, Usage
 
 BODY_START = b'{"store":'  # of the requests of this wire; a stored request of the chat wire begins with its model
 UNFINISHED = "incomplete"  # finish of an answer that the vendor calls incomplete without a reason
+
+
+class Reasoning(TypedDict, total=False):
+    """How much the model thinks, and what it shows of that."""
+
+    effort: str
+    summary: Literal["auto"]
+
+
+class TextFormat(TypedDict):
+    """The form of a typed reply."""
+
+    type: Literal["json_object", "json_schema"]
+    name: NotRequired[str]
+    strict: NotRequired[bool]
+    schema: NotRequired[Json]
+
+
+class TextConfig(TypedDict):
+    format: TextFormat
+
+
+class ResponsesRequest(OpenAIRequest, total=False):
+    """A request."""
+
+    store: bool
+    input: list[Turn]
+    max_output_tokens: int
+    reasoning: Reasoning
+    text: TextConfig
 
 
 class ResponsesParser(StreamParser):
@@ -126,13 +156,18 @@ class ResponsesMember(OpenAIMember):
         super().__init__(name, **common)
         self._common = common
 
-    def body(self, ask: Ask) -> Json:
-        body: Json = {"store": False, "model": self.model, "input": self.build_turns(ask), "stream": True}
+    def body(self, ask: Ask) -> ResponsesRequest:
+        body: ResponsesRequest = {"store": False, "model": self.model, "input": self.build_turns(ask), "stream": True}
         if ask.temperature is not None and self.takes_temperature and not self.thinks:
             body["temperature"] = ask.temperature
         if (max_tokens := self.max_output_tokens(ask)) is not None:
             body["max_output_tokens"] = max_tokens
-        return body | self.cache_options(ask) | self._reasoning(ask) | self._text_format(ask)
+        self.set_cache_options(body, ask)
+        if reasoning := self._reasoning(ask):
+            body["reasoning"] = reasoning
+        if text_format := self._text_format(ask):
+            body["text"] = {"format": text_format}
+        return body
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         """Send a request. One that an earlier version stored for the chat wire goes to that wire."""
@@ -144,23 +179,27 @@ class ResponsesMember(OpenAIMember):
         finally:
             await chat.close()
 
-    def make_part(self, attachment: Attachment) -> Json:
+    def make_part(self, attachment: Attachment) -> InputImagePart | InputFilePart:
         if attachment.kind == "image":
             return {"type": "input_image", "image_url": data_url(attachment), "detail": "auto"}
         return {"type": "input_file", "filename": file_name(attachment), "file_data": data_url(attachment)}
 
-    def _reasoning(self, ask: Ask) -> Json:
+    def _reasoning(self, ask: Ask) -> Reasoning | None:
         """Request summaries, because without them a thinking model looks like a stalled one."""
         effort = self.resolve_effort(ask)
         if ask.bare or not (effort or self.thinks):
-            return {}
-        return {"reasoning": {**({"effort": effort} if effort else {}), "summary": "auto"}}
+            return None
+        return {"effort": effort, "summary": "auto"} if effort else {"summary": "auto"}
 
-    def _text_format(self, ask: Ask) -> Json:
+    def _text_format(self, ask: Ask) -> TextFormat | None:
         mode = self.structured_mode(ask)
         if mode == "json_object":
-            return {"text": {"format": {"type": "json_object"}}}
+            return {"type": "json_object"}
         if mode != "json_schema":
-            return {}
-        schema = {"name": ask.schema_name or "reply", "strict": True, "schema": convert_schema(ask.schema, OPENAI)}
-        return {"text": {"format": {"type": "json_schema", **schema}}}
+            return None
+        return {
+            "type": "json_schema",
+            "name": ask.schema_name or "reply",
+            "strict": True,
+            "schema": convert_schema(ask.schema, OPENAI),
+        }

@@ -1,4 +1,7 @@
-"""JSON Schema dialects of the vendors. Unsupported keywords move to the description; replies are still validated here."""
+"""JSON Schema dialects of the vendors.
+
+Unsupported keywords move to the description; replies are still validated here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Stream parser: lines, timeouts, the terminator and thinking blocks. Each wire subclasses it to parse its vendor's events."""
+"""Stream parser: lines, timeouts, the terminator and thinking blocks.
+
+Each wire subclasses it to parse its vendor's events.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 MAX_PAUSE_S = 0.05  # seconds between two reads of a stream
 PAUSE_SHARE = 0.05  # of the time since the first byte, so that a short stream ends without delay
 DRAIN_TIMEOUT_S = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
-MAX_PARSED_BYTES = 4_000_000  # of an event of several lines, over all attempts to parse it
 MAX_COUNTS = 100  # different names of token counts in one answer
 MAX_JSON_PARTS = 100_000  # objects and lists in one event or body, as each takes 30 times its bytes in memory
 SMALL_JSON_BYTES = 64 * 1024  # too small for so many parts to matter
@@ -59,7 +61,6 @@ class StreamParser:
         self.has_new_content = False  # content was received since the timeout was last reset
         self.has_output = False  # text or thinking was received, so the vendor bills for it
         self.partial: list[bytes] = []  # lines of an event that is not complete
-        self.parsed_bytes = 0  # of that event, over all attempts
         self.has_thinking = False  # this event shows activity but has no answer text
         self.may_think = True  # the text may begin with thinking, so it goes through `filter_thinking`
 
@@ -110,15 +111,18 @@ class StreamParser:
                 self.has_new_content = False
                 clock.reschedule(now() + idle if self.pieces or ended else None)  # thinking may pause
             pause_reading(response, min(MAX_PAUSE_S, PAUSE_SHARE * (now() - started)))
-        if self.partial and not self.is_done:
-            raise make_unreadable(self.partial[0])
+        if not self.is_done:
+            self.end_event()
         if not self.has_events and (problem := describe_non_model_response(response)):
             raise Fault("endpoint", problem)
         self.is_done = self.is_complete(is_framed(response))
         return None
 
     async def _drain(self, lines: AsyncIterator[list[bytes]], response: ClientResponse) -> bool:
-        """Read the rest of the body for a moment, for late text or token counts. Return whether the answer is finished."""
+        """Read the rest of the body for a moment, for late text or token counts.
+
+        Return whether the answer is finished.
+        """
         import aiohttp
 
         self.has_new_content = False
@@ -145,33 +149,34 @@ class StreamParser:
                 self.has_events = True
                 data = line[5:].strip()
                 if data == b"[DONE]":
+                    self.end_event()
                     self.is_done = True
                     return
                 if data:
                     self.feed_event(data)
-                if self.is_done and not self.has_trailing_events:
-                    return
+            elif self.partial and not line:
+                self.end_event()
+            if self.is_done and not self.has_trailing_events:
+                return
 
     def feed_event(self, data: bytes) -> None:
-        """Parse one line of data. An event may have several, which are one text together: keep a part until it is complete."""
-        if not self.partial:
-            try:
-                event = load_json(data)
-            except (ValueError, RecursionError):
-                self.partial.append(data)
-                return
-        else:
+        """Parse a line of data. If it is only a part of an event, keep it until the event ends."""
+        if self.partial:
             self.partial.append(data)
-            whole = b"\n".join(self.partial)
-            self.parsed_bytes += len(whole)
-            try:
-                event = load_json(whole)
-            except (ValueError, RecursionError):
-                if self.parsed_bytes > MAX_PARSED_BYTES or _is_json(data):
-                    raise make_unreadable(whole) from None
-                return
-            self.partial, self.parsed_bytes = [], 0
+            return
+        try:
+            event = load_json(data)
+        except (ValueError, RecursionError):
+            self.partial.append(data)
+            return
         self.feed_value(event, data, self.parse_event)
+
+    def end_event(self) -> None:
+        """Parse the lines of an event of several lines. It ends at a blank line, or with the stream."""
+        if self.partial:
+            whole = b"\n".join(self.partial)
+            self.partial = []
+            self.feed_json(whole, self.parse_event)
 
     def feed_json(self, data: bytes, parse: Callable[[Json], str]) -> None:
         try:
@@ -196,7 +201,10 @@ class StreamParser:
         self.on_delta(piece)
 
     def update_counts(self, reported: Any) -> None:
-        """Keep the largest value of each count, because streams report cumulative usage. An invalid value stays invalid."""
+        """Keep the largest value of each count, because streams report cumulative usage.
+
+        An invalid value stays invalid.
+        """
         if not isinstance(reported, dict):
             return
         for name, value in reported.items():
@@ -228,21 +236,15 @@ class StreamParser:
         return Answer(text, finish, usage, *names)
 
     def _check_usage(self, usage: Usage, text: str) -> Usage:
-        """Mark usage as unknown if a count is invalid, or if it reports no input, or no output for a non-empty answer."""
+        """Mark usage as unknown if a count is invalid, or if it reports no input, or no output for a non-empty
+        answer.
+        """
         usage = usage.validated()
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
 
 
 def make_unreadable(data: bytes) -> ValueError:
     return ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"')
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        load_json(data)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def read_text(value: Any) -> str:

@@ -96,10 +96,11 @@ class WireMember:
     def headers(self, key: str) -> Mapping[str, str]:
         raise NotImplementedError
 
-    def body(self, ask: Ask) -> Json:
+    def body(self, ask: Ask) -> Mapping[str, object]:
+        """Return the request in the format of the vendor. The order of its fields is kept."""
         raise NotImplementedError
 
-    def make_part(self, attachment: Attachment) -> Json:
+    def make_part(self, attachment: Attachment) -> Mapping[str, object]:
         """Return an attachment in the format of the vendor, as a part of the first user message."""
         raise NotImplementedError
 
@@ -116,7 +117,10 @@ class WireMember:
         """Do nothing: an endpoint needs no download."""
 
     async def connect_ahead(self) -> None:
-        """Open a connection for the first request, if none is open and there is no proxy. Only the TLS handshake is sent."""
+        """Open a connection for the first request, if none is open and there is no proxy.
+
+        Only the TLS handshake is sent.
+        """
         import aiohttp
         from yarl import URL
 
@@ -200,13 +204,6 @@ class WireMember:
         """Return the points up to which the vendor is told to cache this request, at most MAX_CACHE_POINTS."""
         is_marked = self.cache_rules and self.cache_rules.has_points and ask.shared and not ask.bare
         return ask.cache_points[-MAX_CACHE_POINTS:] if is_marked else ()
-
-    def attach(self, turns: list[Json], ask: Ask, key: str) -> list[Json]:
-        """Return the turns with the attachments before the parts of the first user turn, whose list of parts is `key`."""
-        first = next(n for n, turn in enumerate(turns) if turn["role"] == "user")
-        parts = [self.make_part(one) for one in ask.attachments]
-        turns[first] = {**turns[first], key: [*parts, *turns[first][key]]}
-        return turns
 
     def resolve_effort(self, ask: Ask) -> str | None:
         """Return the requested effort, or the next higher one the model supports, or None."""

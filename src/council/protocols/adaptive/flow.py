@@ -14,7 +14,9 @@ from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
 from council.protocols.adaptive.rules import (
     SKIPPED_BY_AGREEMENT,
     SKIPPED_BY_POINTS,
+    AdaptiveDetails,
     Decision,
+    Decisions,
     FirstAnswers,
     choose_author,
     choose_first_seats,
@@ -46,7 +48,7 @@ from council.protocols.common.conclusions import Comparison, compare_all
 from council.protocols.common.issues import SEVERE
 from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers, is_dispute
-from council.types import CheckFacts, Difference, Json, OutcomeFacts, Round, Seat, Statement, TrustFact, Verdict
+from council.types import CheckFacts, Difference, OutcomeFacts, Round, Seat, Statement, TrustFact, Verdict
 
 NO_PRICES: Mapping[str, float] = {}
 
@@ -64,7 +66,7 @@ class Progress:
         """Return whether a call for a check was made without an answer: the phases after it save nothing then."""
         return any(decision.reason == "not_checked" for decision in self.decisions)
 
-    def as_json(self) -> Json:
+    def as_json(self) -> Decisions:
         """Return the decisions as fields of the report."""
         stop = next((one.as_json() for one in self.decisions if one.is_stop), None)
         others = [one.as_json() for one in self.decisions if not one.is_stop]
@@ -95,7 +97,9 @@ class Check:
 
     @property
     def objections(self) -> list[Difference]:
-        """Return the severe errors as points between the author and the reader; without one, their conclusions if they differ."""
+        """Return the severe errors as points between the author and the reader; without one, their conclusions if
+        they differ.
+        """
         if self.said is None:
             return []
         errors = number_errors({self.reader.name: self.said})
@@ -105,7 +109,9 @@ class Check:
         return points or ([conclusions] if is_dispute(conclusions) else [])
 
     def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
-        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend that one."""
+        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend
+        that one.
+        """
         author = self.author.seat.name
         is_different = self.said is not None and self.said.reply.same_conclusion is False
         has_conceded = author in arguments and any(row.stance == "concedes" for row in arguments[author].reply.points)
@@ -265,7 +271,7 @@ def return_checked_answer(progress: Progress, check: Check, comparison: Comparis
         confidence=find_confidence(answers),
         result=result,
         check=check.facts,
-        details=progress.as_json(),
+        details=dict(progress.as_json()),
         **noted._replace(trust_facts=tuple(facts))._asdict(),
     )
 
@@ -289,7 +295,8 @@ async def argue_and_write(
 ) -> Verdict:
     """Have the seats argue what is disputed, and the chair write the answer.
 
-    After a `check` the reader has stated its objections, so only the author answers. `is_compared`: the points are known.
+    After a `check` the reader has stated its objections, so only the author answers. `is_compared`: the points are
+    known.
     """
     points = {f"p{n}": point for n, point in enumerate(disputed, 1)}
     room = count_room(len(council.members), progress.asked)
@@ -361,7 +368,7 @@ async def write(
             limit=find_word_limit(said.reply.answer for said in answers.values()),
         )
     notes = parse_notes(written.outcome.text, seat_names(answers.seats))
-    base = (notes or {}).get("closest_draft")
+    base = notes["closest_draft"] if notes else None
     conclusions = {name: said.reply.conclusion for name, said in answers.items()}
     rows = {name: said.reply.points for name, said in arguments.items()}
     noted = limit_agreement(
@@ -373,6 +380,6 @@ async def write(
         apart,
         council.question.text,
     )
-    details = progress.as_json() | {"argued": list_argued_points(points, arguments)}
+    details: AdaptiveDetails = {**progress.as_json(), "argued": list_argued_points(points, arguments)}
     result = OutcomeFacts("built_on", base) if base and len(answers) > 1 else None
-    return Verdict(written.text, notes=notes, result=result, details=details, **noted._asdict())
+    return Verdict(written.text, notes=notes, result=result, details=dict(details), **noted._asdict())

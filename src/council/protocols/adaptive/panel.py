@@ -17,7 +17,8 @@ def adaptive_panel(task: str, chosen: AdaptiveOptions, context: PanelContext) ->
 def choose_clerk(context: PanelContext) -> Seat | None:
     """Return the clerk with the cheapest light member.
 
-    Of the members of `-m`, only equally cheap ones are its fallbacks: the protocol must not cost more than collaborative.
+    Of the members of `-m`, only equally cheap ones are its fallbacks: the protocol must not cost more than
+    collaborative.
     """
     members = context.sort_by_price(list_light_members(context))
     if context.settings.named_members and members:

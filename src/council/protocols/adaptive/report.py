@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from council.engine.minutes import Minutes, StatementMinutes
 from council.protocols import ReportView
 from council.types import Json
 
+if TYPE_CHECKING:  # a report needs no rules
+    from council.protocols.adaptive.rules import AdaptiveDetails
+
 
 class AdaptiveView(ReportView):
     def report_fields(self, minutes: Minutes) -> Json:
-        details = minutes.verdict.get("details") or {}
-        return {name: details[name] for name in ("stopped", "continued", "argued") if details.get(name)}
+        details = _find_details(minutes)
+        if not details:
+            return {}
+        return {name: found for name in ("stopped", "continued", "argued") if (found := details.get(name))}
 
     def layout_variables(self, minutes: Minutes) -> Json:
-        details = minutes.verdict.get("details") or {}
+        details = _find_details(minutes)
+        if not details:
+            return {"stopped": None, "continued": []}
         return {"stopped": details.get("stopped"), "continued": details.get("continued") or []}
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
@@ -21,3 +30,8 @@ class AdaptiveView(ReportView):
         own = str((said.reply or {}).get("answer") or "").strip()
         answer = str(minutes.verdict.get("answer") or "").strip()
         return super().repeats_answer(minutes, said) or (minutes.status == "complete" and bool(own) and own == answer)
+
+
+def _find_details(minutes: Minutes) -> AdaptiveDetails | None:
+    """Return the details that the verdict recorded; None if there are none."""
+    return cast("AdaptiveDetails | None", minutes.verdict.get("details") or None)

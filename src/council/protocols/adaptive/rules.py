@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from council.engine.agreement import NotedAgreement, compute_agreement, join_sides, round_voices
+from council.engine.records import DifferenceRow
 from council.protocols.adaptive.replies import Answer, ArgumentRow, Arguments, Confirmation
 from council.protocols.common.check import FoundError
 from council.protocols.common.conclusions import LEVELS, Comparison, compare_all, compare_conclusions
 from council.protocols.common.issues import SEVERE
-from council.types import CheckedError, Difference, Json, Round, Seat, Side, Statement, TrustFact
+from council.types import CheckedError, Difference, Round, Seat, Side, Statement, TrustFact
 
 Reason = Literal[
     # after the first answers
@@ -57,6 +58,15 @@ class FirstAnswers(NamedTuple):
         return self.reason == "agreed"
 
 
+class DecisionRow(TypedDict):
+    """A decision as it is stored."""
+
+    after: str
+    reason: Reason
+    why: str
+    skipped: NotRequired[list[str]]  # of a stop
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A decision to stop or to go on, and why."""
@@ -67,9 +77,11 @@ class Decision:
     is_stop: bool = False
     skipped: tuple[str, ...] = ()
 
-    def as_json(self) -> Json:
-        row: Json = {"after": self.after, "reason": self.reason, "why": self.why}
-        return row | ({"skipped": list(self.skipped)} if self.is_stop else {})
+    def as_json(self) -> DecisionRow:
+        row: DecisionRow = {"after": self.after, "reason": self.reason, "why": self.why}
+        if self.is_stop:
+            row["skipped"] = list(self.skipped)
+        return row
 
 
 def describe_reason(reason: Reason, seats: Sequence[str], author: str = "", reader: str = "") -> str:
@@ -110,7 +122,9 @@ def choose_stand_in(order: Sequence[Seat], answers: Round[Any], asked: Collectio
 
 
 def compare_first_answers(answers: Round[Answer], question: str) -> FirstAnswers:
-    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH confidence, no doubt."""
+    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH confidence, no
+    doubt.
+    """
     names = tuple(answers)
     if len(answers) < 2:
         return FirstAnswers("one_answer", names)
@@ -200,7 +214,8 @@ def list_objections(author: str, reader: str, errors: Mapping[str, FoundError]) 
 def choose_speakers(points: Sequence[Difference], room: int, author: str = "") -> list[str]:
     """Return the seats that argue: one of each side, the most important point first, then the others that hold a side.
 
-    Nobody argues if there is room for one side only. `author`: the points are objections to its answer, so only it argues.
+    Nobody argues if there is room for one side only. `author`: the points are objections to its answer, so only it
+    argues.
     """
     if author:
         return [author][:room] if points else []
@@ -215,9 +230,18 @@ def choose_speakers(points: Sequence[Difference], room: int, author: str = "") -
     return list(chosen)[:room]
 
 
-def select_points(seat: str, points: Mapping[str, Difference]) -> list[Json]:
-    """Return the points on which a seat holds a side: its position, and those of the others."""
-    rows = []
+class PointToArgue(TypedDict):
+    """A point on which a seat holds a side: its position, and those of the others."""
+
+    id: str
+    point: str
+    own: Side
+    others: list[Side]
+
+
+def select_points(seat: str, points: Mapping[str, Difference]) -> list[PointToArgue]:
+    """Return the points on which a seat holds a side."""
+    rows: list[PointToArgue] = []
     for name, point in points.items():
         own = next((side for side in point.sides if seat in side.seats), None)
         if own is not None:
@@ -239,7 +263,10 @@ def _describe_sides(sides: Sequence[Side]) -> str:
 def list_open_points(
     points: Mapping[str, Difference], arguments: Mapping[str, Sequence[ArgumentRow]]
 ) -> list[Difference]:
-    """Return the points that the arguments did not settle: not exactly one side is left. A silent side holds its position."""
+    """Return the points that the arguments did not settle: not exactly one side is left.
+
+    A silent side holds its position.
+    """
     return [
         point
         for name, point in points.items()
@@ -253,7 +280,8 @@ def _is_conceded(point: str, side: Side, arguments: Mapping[str, Sequence[Argume
 
 
 def settle_errors(errors: Sequence[CheckedError], rows: Sequence[ArgumentRow]) -> tuple[CheckedError, ...]:
-    """Return the errors of a check with what the author says: one that it concedes is corrected, one that it holds against is dismissed.
+    """Return the errors of a check with what the author says: one that it concedes is corrected, one that it holds
+    against is dismissed.
 
     The points that it argues are the severe errors in their order. The others stay open.
     """
@@ -326,7 +354,35 @@ def _find_majority(conclusions: Mapping[str, str], question: str) -> str:
     return ""
 
 
-def list_argued_points(points: Mapping[str, Difference], arguments: Round[Arguments]) -> list[Json]:
+class SeatArgument(TypedDict):
+    """What a seat said on a disputed point."""
+
+    seat: str
+    stance: Literal["holds", "concedes"]
+    argument: str
+
+
+class ArguedPoint(DifferenceRow):
+    """A disputed point with the arguments, as it is stored."""
+
+    id: str
+    arguments: list[SeatArgument]
+
+
+class Decisions(TypedDict):
+    """The decisions of a run, as they are stored."""
+
+    stopped: DecisionRow | None
+    continued: list[DecisionRow]
+
+
+class AdaptiveDetails(Decisions):
+    """The details of a verdict; a run that stopped early argued nothing."""
+
+    argued: NotRequired[list[ArguedPoint]]
+
+
+def list_argued_points(points: Mapping[str, Difference], arguments: Round[Arguments]) -> list[ArguedPoint]:
     """Return the points with their sides and what was argued, for the report."""
     return [
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 from council.engine.council import Council
 from council.errors import ChairAbsent
@@ -13,7 +14,7 @@ from council.protocols.common.flags import choose_leader, list_flagged_drafts
 from council.protocols.common.issues import NONE, Issue, format_issue
 from council.protocols.common.lengths import find_word_limit
 from council.text_cleanup import strip_confidence_section
-from council.types import Json, OutcomeFacts, Round, Statement, TrustFact, Verdict
+from council.types import OutcomeFacts, Round, Statement, TrustFact, Verdict
 
 VERDICT_WORDS = 1500
 USUAL_ISSUES = 12  # of two attackers
@@ -54,7 +55,9 @@ async def adversarial(council: Council) -> Verdict:
 async def ask_for_ruling(
     council: Council, drafts: Round[None], leader: Statement[None], attacks: Round[Attack], *, consensus: bool
 ) -> Ruling:
-    """Ask the chair to rule without knowing who wrote what; return its ruling with ids and seats in place of the labels."""
+    """Ask the chair to rule without knowing who wrote what; return its ruling with ids and seats in place of the
+    labels.
+    """
     issues = number_issues(attacks)
     labels = assign_chair_labels(council, drafts, leader.seat, issues)
     choices = {"replaced_by": [NONE, *labels.drafts]}
@@ -80,8 +83,20 @@ async def ask_for_ruling(
     return labels.restore_names(said.reply)
 
 
-def describe_attacks(attacks: Round[Attack], issues: Mapping[str, Issue], labels: ChairLabels) -> Json:
-    """Return the attacks for the chair's prompt: issues, overall judgements, and what their authors say of their own drafts."""
+class DescribedAttacks(TypedDict):
+    """The attacks as the chair's prompt shows them, by labels in place of the seats."""
+
+    attackers: int
+    issues: dict[str, str]
+    stances: list[str]
+    cases: dict[str, str]  # overall judgements
+    concessions: dict[str, list[str]]  # what attackers say of their own drafts
+
+
+def describe_attacks(attacks: Round[Attack], issues: Mapping[str, Issue], labels: ChairLabels) -> DescribedAttacks:
+    """Return the attacks for the chair's prompt: issues, overall judgements, and what their authors say of their own
+    drafts.
+    """
     replies = {label: attacks[name].reply for label, name in labels.drafts.items() if name in attacks}
     return {
         "attackers": len(attacks),
@@ -123,7 +138,9 @@ async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Ver
 
 
 async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[Triage, bool]:
-    """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL flags leads."""
+    """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL
+    flags leads.
+    """
     try:
         asked = await council.ask(
             council.chair,
@@ -137,8 +154,17 @@ async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[T
             raise
         leader = choose_leader({name: draft.said for name, draft in drafts.items()})
         council.note(f"leading position: {leader}", why=CHOSEN_BY_RULE)
-        unknown: Json = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
-        return Triage(agreed=[], contested=[], reason=CHOSEN_BY_RULE, leader=leader, **unknown), True
+        triage = Triage(
+            agreed=[],
+            contested=[],
+            same_conclusion=False,
+            no_critical_flag=False,
+            no_contradiction=False,
+            mostly_high=False,
+            reason=CHOSEN_BY_RULE,
+            leader=leader,
+        )
+        return triage, True
     triage = asked.reply
     council.note(f"leading position: {triage.leader}", why=triage.reason)
     flagged = list_flagged_drafts({name: draft.said for name, draft in drafts.items()})

@@ -1,4 +1,7 @@
-"""Replies of the adversarial protocol: triage, attack, ruling. The chair sees issues and drafts under labels, without names."""
+"""Replies of the adversarial protocol: triage, attack, ruling.
+
+The chair sees issues and drafts under labels, without names.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
-"""Report of the adversarial protocol: the leading draft, the points of the triage, the rulings, and why there was no attack."""
+"""Report of the adversarial protocol: the leading draft, the points of the triage, the rulings, and why there was no
+attack.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict, cast
 
 from council.engine.layout import ENGLISH, find_wording
 from council.engine.minutes import Minutes
+from council.engine.records import AttackPoint, RulingRow
 from council.protocols import ReportView
 from council.text_cleanup import single_line
 from council.types import SEVERITIES, Json
@@ -13,6 +17,17 @@ from council.wording import Wording
 
 MAX_REASON_CHARS = 200
 RULING_WORDS = {True: "landed", False: "dismissed", None: "open"}
+
+
+class AdversarialDetails(TypedDict, total=False):
+    """The details of a verdict. Without an attack there are no rulings and no stances."""
+
+    leader: str
+    reason: str  # of the choice of the leader
+    agreed: list[str]
+    contested: list[str]
+    rulings: list[RulingRow]
+    stances: dict[str, str]  # of the attackers: STAND | REJECTED
 
 
 class AdversarialView(ReportView):
@@ -29,7 +44,7 @@ class AdversarialView(ReportView):
             "rulings": list(found.get("rulings") or []),
         }
 
-    def points(self, minutes: Minutes) -> list[Json]:
+    def points(self, minutes: Minutes) -> list[AttackPoint]:
         """Return the points as ruled on; of a run without a ruling, those of the attack, all open."""
         found = _find_details(minutes)
         rulings = found.get("rulings")
@@ -51,14 +66,17 @@ class AdversarialView(ReportView):
         }
 
 
-def _find_details(minutes: Minutes) -> Json:
-    """Return what the verdict recorded. A run that has none, because it is older or unfinished, has at least its triage."""
-    details: Json = minutes.verdict.get("details") or {}
-    if details.get("leader"):
-        return details
-    phase = minutes.phases.get("triage")
-    said = phase.said.get("chair") if phase else None
-    return (said.reply if said else None) or {}
+def _find_details(minutes: Minutes) -> AdversarialDetails:
+    """Return what the verdict recorded.
+
+    A run that has none, because it is older or unfinished, has at least its triage.
+    """
+    stored = minutes.verdict.get("details") or {}
+    if not stored.get("leader"):
+        phase = minutes.phases.get("triage")
+        said = phase.said.get("chair") if phase else None
+        stored = (said.reply if said else None) or {}
+    return cast("AdversarialDetails", stored)
 
 
 def _describe_skipped_attack(minutes: Minutes, wording: Wording) -> str:
@@ -73,12 +91,12 @@ def _describe_skipped_attack(minutes: Minutes, wording: Wording) -> str:
     return f"_{wording.heading('no_attack_held', why=why)}_"
 
 
-def join_points(rulings: Sequence[Json], leader: str) -> list[Json]:
+def join_points(rulings: Sequence[RulingRow], leader: str) -> list[AttackPoint]:
     """Return each point once, with its ids and the seats that raised it, and the severity of the most severe.
 
     Issues are one point if the chair joined them, or if they have the same text and the same ruling.
     """
-    groups: dict[str, list[Json]] = {}
+    groups: dict[str, list[RulingRow]] = {}
     first: dict[tuple[str, bool | None], str] = {}  # text and ruling → the first issue with them
     for row in rulings:
         root = row.get("same_as") or row["id"]
@@ -87,29 +105,38 @@ def join_points(rulings: Sequence[Json], leader: str) -> list[Json]:
     return [_join_group(rows, leader) for rows in groups.values()]
 
 
-def _join_group(rows: Sequence[Json], leader: str) -> Json:
+def _join_group(rows: Sequence[RulingRow], leader: str) -> AttackPoint:
     return {
         **rows[0],
         "severity": min((row["severity"] for row in rows), key=SEVERITIES.index),
         "why": next((row["why"] for row in rows if row.get("why")), ""),
-        "correction": next((row["correction"] for row in rows if row.get("correction")), ""),
+        "correction": next((correction for row in rows if (correction := row.get("correction"))), ""),
         "ids": [row["id"] for row in rows],
         "raised_by": list(dict.fromkeys(row["id"].rpartition("-")[0] for row in rows)),
         "held_by": leader,
     }
 
 
-def _list_issues(minutes: Minutes) -> list[Json]:
+def _list_issues(minutes: Minutes) -> list[RulingRow]:
     """Return the issues of an attack that has no ruling yet."""
     attack = minutes.phases.get("attack")
     return [
-        {"hits": "", **one, "id": f"{said.seat}-{n}", "landed": None, "why": ""}
+        {
+            "id": f"{said.seat}-{n}",
+            "severity": issue["severity"],
+            "landed": None,
+            "why": "",
+            "same_as": issue.get("same_as"),
+            "hits": issue.get("hits") or "",
+            "flaw": issue["flaw"],
+            "correction": issue.get("correction") or "",
+        }
         for said in (attack.said.values() if attack else ())
-        for n, one in enumerate((said.reply or {}).get("issues") or (), 1)
+        for n, issue in enumerate((said.reply or {}).get("issues") or (), 1)
     ]
 
 
-def format_counts(rulings: Sequence[Json], wording: Wording = ENGLISH) -> str:
+def format_counts(rulings: Sequence[RulingRow], wording: Wording = ENGLISH) -> str:
     """Return the counts of the rulings: `5 issues: 3 landed, 1 dismissed, 1 open`. Joined issues count once."""
     distinct = [row["landed"] for row in rulings if not row.get("same_as")]
     counts = [

@@ -1,4 +1,6 @@
-"""Rules of the adversarial protocol: contradictions of a ruling, and the confidence, computed instead of taken from a model."""
+"""Rules of the adversarial protocol: contradictions of a ruling, and the confidence, computed instead of taken from
+a model.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,8 @@ def compute_confidence(
 ) -> str:
     """Return the confidence of an attacked answer by the first rule that matches.
 
-    `landed` and `open_issues` hold severities, `stances` the attackers' verdicts. `unclear`: part of the ruling or of an
-    attack could not be used.
+    `landed` and `open_issues` hold severities, `stances` the attackers' verdicts. `unclear`: part of the ruling or of
+    an attack could not be used.
     """
     if contradictory or outcome == "OVERTURNED" or "FATAL" in open_issues:
         return "CONTESTED"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
+from council.engine.records import Dissent, RulingRow
 from council.protocols.adversarial.replies import Attack, Change, Ruling, Triage
 from council.protocols.adversarial.rules import (
     compute_confidence,
@@ -18,7 +19,7 @@ from council.protocols.adversarial.rules import (
 from council.protocols.common.flags import list_draft_facts
 from council.protocols.common.issues import MAX_ISSUES, SEVERE, Issue, Rulings, apply_rulings, match_ids
 from council.text_cleanup import strip_confidence_section
-from council.types import SEVERITIES, Difference, Json, OutcomeFacts, Round, TrustFact, Verdict
+from council.types import SEVERITIES, Difference, OutcomeFacts, Round, TrustFact, Verdict
 
 CHOSEN_BY_RULE = "the chair did not triage, and this draft declares the fewest CRITICAL flags"
 
@@ -189,10 +190,19 @@ def describe_open(rulings: Rulings) -> str:
     return f"{len(rulings.unruled)} attacks (the worst is {worst})"
 
 
-def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json]:
+def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[RulingRow]:
     """Return the rulings for the report, each with the issue it is about."""
     return [
-        {**asdict(row), **{name: getattr(issues[row.id], name) for name in ("hits", "flaw", "correction")}}
+        {
+            "id": row.id,
+            "severity": row.severity,
+            "landed": row.landed,
+            "why": row.why,
+            "same_as": row.same_as,
+            "hits": issues[row.id].hits,
+            "flaw": issues[row.id].flaw,
+            "correction": issues[row.id].correction,
+        }
         for row in rulings.rows
     ]
 
@@ -223,7 +233,7 @@ def list_caveats(
     return lines
 
 
-def list_dissent(attacks: Round[Attack], outcome: str | None) -> list[Json]:
+def list_dissent(attacks: Round[Attack], outcome: str | None) -> list[Dissent]:
     """Return the attackers that said REJECTED although the draft was not overturned."""
     rejected = [name for name, attack in attacks.items() if attack.reply.stance == "REJECTED"]
     return [

@@ -6,6 +6,7 @@ from typing import Any
 
 from council.engine.agreement import compute_agreement, join_sides, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
+from council.engine.records import Shift
 from council.protocols.advisors.options import AdvisorsOptions, Flow
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
@@ -20,7 +21,7 @@ from council.protocols.advisors.rules import (
 from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.sections import dump_sections
 from council.protocols.common.stances import Stance, describe_vendor, is_unanimous
-from council.types import STATES_OUT_FOR_RUN, Difference, Json, Round, TrustFact, Verdict
+from council.types import STATES_OUT_FOR_RUN, Difference, Round, TrustFact, Verdict
 
 MIN_VERDICT_WORDS = 250
 
@@ -32,21 +33,18 @@ async def advisors(council: Council, **options: Any) -> Verdict:
     transcript: list[Round[Any]] = []
     for n in range(1, chosen.rounds + 1):
         least, most = word_limits(n, chosen.rounds)
-        given: Json = {
-            "flow": chosen.flow,
-            "round": n,
-            "rounds": chosen.rounds,
-            "transcript": list(transcript),
-            "least": least,
-            "words": most,
-            "heard": [],
-        }
         async with council.phase(f"r{n}"):
             said = await speak(
                 council.members,
                 f"advisors/{stage(n, chosen.rounds)}",
                 reply=Stand if chosen.early_stop else None,
-                **given,
+                flow=chosen.flow,
+                round=n,
+                rounds=chosen.rounds,
+                transcript=list(transcript),
+                least=least,
+                words=most,
+                heard=[],
             )
         transcript.append(said)
         council.stances.update(describe_stances(_latest_stances(transcript)))
@@ -119,7 +117,7 @@ def _round_stances(said: Round[Any]) -> dict[str, Stance]:
     }
 
 
-def _declared_changes(transcript: list[Round[Any]]) -> list[Json]:
+def _declared_changes(transcript: list[Round[Any]]) -> list[Shift]:
     return stance_changes([_round_stances(said) for said in transcript])
 
 
@@ -167,11 +165,13 @@ def _list_differences(reply: Refereed, tensions: list[str]) -> list[Difference]:
     return [Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(tensions)]
 
 
-def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
-    """Return the declared changes, plus the referee's account of the other advisors; a change without evidence is a weak flip."""
+def _combine_shifts(reply: Refereed, declared: list[Shift]) -> list[Shift]:
+    """Return the declared changes, plus the referee's account of the other advisors; a change without evidence is a
+    weak flip.
+    """
     moved = {one["seat"] for one in declared}
     positions = reply.changes_by_advisor if isinstance(reply, RefereedRounds) else {}
-    return declared + [
+    told: list[Shift] = [
         {
             "seat": name,
             "from": one.opened_with,
@@ -183,3 +183,4 @@ def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
         for name, one in positions.items()
         if name not in moved
     ]
+    return declared + told

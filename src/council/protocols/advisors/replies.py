@@ -150,7 +150,8 @@ class Refereed(RefereeAccount):
     def build_sections(
         self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = (), question: str = ""
     ) -> list[Section]:
-        """Return the sections of the answer with the advisors' roles (`roles`: name → role), in the language of the decision.
+        """Return the sections of the answer with the advisors' roles (`roles`: name → role), in the language of the
+        decision.
 
         The verdict is first; the reply has it last.
 

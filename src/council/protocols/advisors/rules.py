@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from council.engine.records import Shift
 from council.protocols.common.stances import Stance, stances_differ
-from council.types import Json
 
 WORD_LIMITS = {"opening": (200, 400), "rebuttal": (200, 300), "final": (150, 250)}
 NO_EVIDENCE = re.compile(
@@ -37,7 +37,7 @@ def is_long(text: str, max_words: int) -> bool:
     return len(text.split()) > 2 * max_words
 
 
-def stance_changes(rounds: Sequence[Mapping[str, Stance]]) -> list[Json]:
+def stance_changes(rounds: Sequence[Mapping[str, Stance]]) -> list[Shift]:
     """Return every change of stance between a seat's rounds, with its evidence or as a weak flip."""
     found = []
     for seat in dict.fromkeys(name for held in rounds for name in held):
@@ -50,7 +50,7 @@ def stance_changes(rounds: Sequence[Mapping[str, Stance]]) -> list[Json]:
     return found
 
 
-def _change_json(n: int, before: Stance, after: Stance) -> Json:
+def _change_json(n: int, before: Stance, after: Stance) -> Shift:
     return {
         "seat": after.seat,
         "round": n,

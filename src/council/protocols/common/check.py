@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypedDict
 
 from pydantic import BeforeValidator, Field
 
 from council.engine.council import Council
+from council.engine.records import SectionRow
 from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LONGEST_PATH
 from council.errors import ChairAbsent, SeatAbsent
@@ -80,6 +81,26 @@ class FoundError(Issue):
     harm: TextField = Field(
         default="", description="what happens to a reader who acts on the text as it is, in one sentence"
     )
+
+
+class FoundErrorRow(TypedDict):
+    """An error in a text as it is stored."""
+
+    severity: str
+    hits: str
+    flaw: str
+    correction: str
+    harm: str
+
+
+def dump_error(error: FoundError) -> FoundErrorRow:
+    return {
+        "severity": error.severity,
+        "hits": error.hits,
+        "flaw": error.flaw,
+        "correction": error.correction,
+        "harm": error.harm,
+    }
 
 
 class Critique(Reply):
@@ -242,7 +263,9 @@ def _list_edits(label: str, rulings: Rulings, correction: Correction) -> list[in
 
 
 def choose_readers(seats: Iterable[Seat], author: Seat) -> list[Seat]:
-    """Return the seats that check a text: of other vendors than its author's, and of different ones, where there are."""
+    """Return the seats that check a text: of other vendors than its author's, and of different ones, where there
+    are.
+    """
     others = [seat for seat in seats if seat.name != author.name]
     chosen: list[Seat] = []
     while others and len(chosen) < READERS:
@@ -324,7 +347,7 @@ async def check_verdict(council: Council, verdict: Verdict) -> Verdict:
     last = council.last_statement
     if verdict.incomplete or last is None:
         return verdict
-    sections: list[Json] = verdict.details.get("sections") or []
+    sections: list[SectionRow] = verdict.details.get("sections") or []
     decision = next((row for row in sections if row["name"] == "decision"), None)
     text = str(decision["text"]) if decision else verdict.answer
     if not text.strip() or text not in verdict.answer:
@@ -338,7 +361,7 @@ async def check_verdict(council: Council, verdict: Verdict) -> Verdict:
     if CITATION.findall(corrected) != CITATION.findall(text):  # its sources were verified for the text before
         facts = reopen_errors(facts)
         corrected = text
-    rows = [{**row, "text": corrected} if row is decision else row for row in sections]
+    rows: list[SectionRow] = [{**row, "text": corrected} if row is decision else row for row in sections]
     verdict = replace(
         verdict,
         answer=verdict.answer.replace(text, corrected, 1),

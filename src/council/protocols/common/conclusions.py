@@ -150,7 +150,9 @@ class _Question:
         return all(word in _FUNCTION_STEMS or word in _HEAD_STEMS or word in own for word in map(_stem, words))
 
     def is_repeated_by(self, text: str) -> bool:
-        """Return whether a text only repeats words of the question, in their order; all of them if it asks about several things."""
+        """Return whether a text only repeats words of the question, in their order; all of them if it asks about
+        several things.
+        """
         asked = [_stem(_bare(word)) for word in _split_tokens(self.last)]
         said = [word for word in map(_stem, map(_bare, _split_tokens(text))) if word not in _SMALL_STEMS]
         rest = iter(asked)
@@ -550,7 +552,9 @@ def _compare_values(a: str, b: str, question: _Question) -> Comparison | None:
 
 
 def _differ_in_spelling(a: str, b: str, question: _Question) -> bool:
-    """Return whether two texts differ only in numbers, units, months, and words that one of them repeats from the question."""
+    """Return whether two texts differ only in numbers, units, months, and words that one of them repeats from the
+    question.
+    """
     tokens = [Counter(_stem(_bare(word)) for word in _split_tokens(_REASON.sub("", text))) for text in (a, b)]
     alone = [set(tokens[0] - tokens[1]), set(tokens[1] - tokens[0])]
     words = [{word for word in side if not _is_spelling(word)} for side in alone]
@@ -793,7 +797,9 @@ _OPPOSITES = frozenset(
 
 
 def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
-    """Compare the words of two conclusions: equal ones are the same, and those that only a negation tells apart differ."""
+    """Compare the words of two conclusions: equal ones are the same, and those that only a negation tells apart
+    differ.
+    """
     one, other = (_word_keys(_find_name(text, question)) for text in (a, b))
     if one == other and one and not _differ_in_case(a, b):
         return "same"

@@ -45,7 +45,10 @@ LEVEL_LABEL = compile_words(rf"^\W*{LEVEL}(?!\w)(?:\s+{w.PROBLEM})?\s*(?:\([^)]*
 
 
 def split_blocks(text: str) -> list[Block]:
-    """Return the blocks of a text, without code, struck-out words and items that are ticked off. Lines of a paragraph are joined."""
+    """Return the blocks of a text, without code, struck-out words and items that are ticked off.
+
+    Lines of a paragraph are joined.
+    """
     blocks: list[Block] = []
     is_joinable = False  # the next line of text continues the last block
     for line in drop_code(text):
@@ -97,7 +100,10 @@ def _add_table_line(blocks: list[Block], line: str) -> None:
 
 
 def _read_emphasis(text: str) -> str:
-    """Remove emphasis. A label that is nothing but emphasis gets a colon, so that `**Critical** no backup` is read as a label."""
+    """Remove emphasis.
+
+    A label that is nothing but emphasis gets a colon, so that `**Critical** no backup` is read as a label.
+    """
 
     def replace(found: re.Match[str]) -> str:
         words, space = found[2], found[3]

@@ -61,7 +61,9 @@ def _list_marks(text: str) -> list[str]:
 
 
 def _include_emphasis(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return a place with the emphasis marks that it would cut in two: `**Upgrade** on` is taken from its first mark."""
+    """Return a place with the emphasis marks that it would cut in two: `**Upgrade** on` is taken from its first
+    mark.
+    """
     before = EMPHASIS_END.search(text[:start])
     if before and text[start:end].count(before[0]) % 2:
         start = before.start()

@@ -1,8 +1,9 @@
-"""Reads the flags that a draft raises against itself and leaves open. Compiling its patterns takes a while, so it is imported when it is needed.
+"""Reads the flags that a draft raises against itself and leaves open. Compiling its patterns takes a while, so it is
+imported when it is needed.
 
-A severity counts where it is a mark ("**Critical:** …", "[CRITICAL]", "Severity: critical", a table cell, a heading over a list) and not
-where it is the everyday adjective. Denials, legends, settled and hypothetical problems do not count. If the sense is unclear, it counts:
-a needless test is cheap, a missed error is not.
+A severity counts where it is a mark ("**Critical:** …", "[CRITICAL]", "Severity: critical", a table cell, a heading
+over a list) and not where it is the everyday adjective. Denials, legends, settled and hypothetical problems do not
+count. If the sense is unclear, it counts: a needless test is cheap, a missed error is not.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class _FlagReader:
         return block.kind == "item" or not self.has_items
 
     def _find_bare_label(self, text: str) -> _Label | None:
-        """Return the label of a text that is nothing else: `CRITICAL`, `Critical issues:`, `[Critical] (2)`, `Critical (none)`."""
+        """Return the label of a text that is nothing else: `CRITICAL`, `Critical issues:`, `[Critical] (2)`,
+        `Critical (none)`.
+        """
         match = self.severe.search(text) if len(text) <= MAX_LABEL_CHARS else None
         if match is None or is_part_of_word(text, match) or text.rstrip().endswith((".", "?", "!")):
             return None
@@ -158,7 +161,10 @@ class _FlagReader:
                 yield Problem(name_severity(match.group()), _describe(match, earlier, next(iter(later), "")))
 
     def _find_open_mark(self, sentence: str, later: str) -> re.Match[str] | None:
-        """Return the first word of a sentence that marks an open problem. Of a long sentence, only the words beside it are read."""
+        """Return the first word of a sentence that marks an open problem.
+
+        Of a long sentence, only the words beside it are read.
+        """
         for found in itertools.islice(self.severe.finditer(sentence), MAX_WORDS_READ):
             start = max(0, found.start() - MAX_BESIDE_CHARS)
             beside = sentence[start : found.end() + MAX_BESIDE_CHARS]
@@ -340,7 +346,10 @@ ADVICE_AFTER = _compile(rf"^[\])]*\s*[:–—]\s*{w.ADVICE}\b")
 
 
 def is_excused(match: re.Match[str], later: str) -> bool:
-    """Return whether a mark is denied, settled, hypothetical, advice or part of a legend. `later` are the sentences that belong to it."""
+    """Return whether a mark is denied, settled, hypothetical, advice or part of a legend.
+
+    `later` are the sentences that belong to it.
+    """
     before, after = _split_at(match)
     return (
         ADVICE_AFTER.match(after) is not None
@@ -383,7 +392,9 @@ def _is_denied_before(before: str, after: str) -> bool:
 
 
 def _negates(between: str) -> bool:
-    """Return whether a negation reaches the severity: not in `could not resolve the CRITICAL flag` or `not testing this is CRITICAL`."""
+    """Return whether a negation reaches the severity: not in `could not resolve the CRITICAL flag` or `not testing
+    this is CRITICAL`.
+    """
     return len(between.split()) <= MAX_NEGATED_WORDS and not UNSETTLED.search(between) and not DOING_IS.match(between)
 
 
@@ -410,13 +421,18 @@ NOTHING_FOUND = _compile(rf"^\W*(?:{w.I_SEE}\s+)?{w.NOTHING}\s+{w.AFTER_NOTHING}
 
 
 def is_denial(text: str) -> bool:
-    """Return whether the words after a label say that there is nothing: `None found.`, but not `None of the figures is checked.`"""
+    """Return whether the words after a label say that there is nothing: `None found.`, but not `None of the figures
+    is checked.`
+    """
     patterns = (ZERO, NO_PROBLEM, NOTHING, NOTHING_FOUND)
     return not re.search(r"\w", text) or any(pattern.match(text) for pattern in patterns)
 
 
 def _is_denied_after(after: str, later: str) -> bool:
-    """Return whether the words after the severity deny it: `issues: none`, `(0)`, `? No.`, `problems were not found`."""
+    """Return whether the words after the severity deny it: `issues: none`, `(0)`, `?
+
+    No.`, `problems were not found`.
+    """
     if ANSWERED_NO.match(after) or (after.rstrip().endswith("?") and NO_START.match(later)):
         return True
     if NOTHING_ALONE.match(after):

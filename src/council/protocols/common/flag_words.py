@@ -1,4 +1,7 @@
-"""Words with which drafts flag, deny and settle problems, in English, German, French and Spanish. Each constant is a pattern."""
+"""Words with which drafts flag, deny and settle problems, in English, German, French and Spanish.
+
+Each constant is a pattern.
+"""
 
 from __future__ import annotations
 

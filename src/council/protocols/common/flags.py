@@ -1,4 +1,6 @@
-"""What a draft says against itself: the CRITICAL flags that it leaves open and its confidence marks, and whether an answer settles them."""
+"""What a draft says against itself: the CRITICAL flags that it leaves open and its confidence marks, and whether an
+answer settles them.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ def find_flags(text: str) -> list[Flag]:
 
 
 def choose_leader(drafts: Mapping[str, str]) -> str:
-    """Return the seat whose draft leaves the fewest CRITICAL flags open, the first of several. Used if no chair triages."""
+    """Return the seat whose draft leaves the fewest CRITICAL flags open, the first of several.
+
+    Used if no chair triages.
+    """
     return min(drafts, key=lambda name: len(find_flags(drafts[name])))
 
 
@@ -47,7 +52,9 @@ def list_flagged_drafts(drafts: Mapping[str, str]) -> list[str]:
 
 
 def list_draft_facts(drafts: Mapping[str, str], answer: str) -> list[TrustFact]:
-    """Return what the drafts of a merged answer say against it: flags that it does not settle, and marks that are mostly LOW."""
+    """Return what the drafts of a merged answer say against it: flags that it does not settle, and marks that are
+    mostly LOW.
+    """
     facts = []
     if flags := list_unsettled_flags(drafts, answer):
         seats = tuple(dict.fromkeys(seat for seat, _ in flags))
@@ -70,7 +77,9 @@ CAVEAT_HEADING = compile_words(rf"\b{w.CAVEAT_HEADING}\b")
 
 
 def list_unsettled_flags(drafts: Mapping[str, str], answer: str) -> list[tuple[str, Flag]]:
-    """Return the flags of drafts, with their seats, that an answer neither repeats as a caveat nor takes up in a step."""
+    """Return the flags of drafts, with their seats, that an answer neither repeats as a caveat nor takes up in a
+    step.
+    """
     flags = [(seat, flag) for seat, text in drafts.items() for flag in find_flags(text)]
     if not flags:
         return []
@@ -188,7 +197,9 @@ def is_mostly_low(text: str) -> bool:
 
 
 def _find_conclusions(text: str) -> Iterator[str]:
-    """Return the first sentence of a draft, of the part under a heading such as "Recommendation", and lines that begin like it."""
+    """Return the first sentence of a draft, of the part under a heading such as "Recommendation", and lines that
+    begin like it.
+    """
     is_expected = True
     has_text = False
     for line in filter(str.strip, drop_code(text)):

@@ -213,7 +213,9 @@ def format_unknown(rulings: Rulings) -> str:
 
 
 def match_ids(text: str, ids: Collection[str]) -> list[str]:
-    """Return the issue ids in a text such as `beta-1`, `Beta #1`, `[beta-1] the first claim` or `beta-1 and gamma-2`."""
+    """Return the issue ids in a text such as `beta-1`, `Beta #1`, `[beta-1] the first claim` or `beta-1 and
+    gamma-2`.
+    """
     plain = _simplify(text)
     found = [name for name in ids if f"-{_simplify(name)}-" in f"-{plain}-"]
     return found or [name for name in ids if _simplify(name).replace("-", "") == plain.replace("-", "")]

@@ -1,6 +1,7 @@
 """Look-ups: what explorers and seats ask for, the turns of requests and results, and the council of `--look`.
 
-With `--look`, a seat may read files of the project before it answers its first request. Explorers of judges use the same turns.
+With `--look`, a seat may read files of the project before it answers its first request. Explorers of judges use the
+same turns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from council.errors import BudgetSpent, Fault, SeatAbsent
 from council.json_text import clean_text, find_json
 from council.protocols.common.replies import ReplyPart, TextField
 from council.settings.catalogue import split_member
-from council.types import Absence, Json, Seat, SeatWatch, Statement, Step, estimate_tokens
+from council.types import (
+    Absence,
+    FileRange,
+    Json,
+    LookupQuery,
+    LookupRow,
+    Seat,
+    SeatWatch,
+    Statement,
+    Step,
+    estimate_tokens,
+)
 
 MAX_HOPS = 3  # requests for look-ups of one seat or explorer
 MAX_LOOKUPS = 12  # of one seat
@@ -76,7 +88,7 @@ class LookupRequest(Reply):
         """Whether nothing more is wanted."""
         return not self.list_requests()
 
-    def list_requests(self) -> list[Json]:
+    def list_requests(self) -> list[LookupQuery]:
         """Return each look-up, in the form of `packet.lookups.look`, once."""
         most = MAX_REQUEST_CHARS
         wanted = [_build_request([{"path": one.path[:most], "from": one.first, "to": one.last}]) for one in self.files]
@@ -90,7 +102,9 @@ class LookupRequest(Reply):
         return "\n".join(f"- {want}" for want in wanted) or "nothing more to look up"
 
 
-def _build_request(files: Sequence[Json] = (), names: Sequence[str] = (), patterns: Sequence[str] = ()) -> Json:
+def _build_request(
+    files: Sequence[FileRange] = (), names: Sequence[str] = (), patterns: Sequence[str] = ()
+) -> LookupQuery:
     return {"files": list(files), "names": list(names), "patterns": list(patterns)}
 
 
@@ -99,11 +113,15 @@ class SeatLookups(LookupRequest):
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        return _build_request() if agree else _build_request(files=[{"path": f"… {n + 1}", "first": 0, "last": 0}])
+        files = [] if agree else [{"path": f"… {n + 1}", "first": 0, "last": 0}]
+        return {"files": files, "names": [], "patterns": []}
 
 
 def read_request(text: str) -> SeatLookups:
-    """Read what a seat wants to look up. Prose without a request means that it wants nothing; several requests are one."""
+    """Read what a seat wants to look up.
+
+    Prose without a request means that it wants nothing; several requests are one.
+    """
     values = find_json(clean_text(text))[0]
     try:
         read = parse_reply(SeatLookups, text, {})
@@ -127,17 +145,17 @@ def _read_object(value: Any) -> SeatLookups | None:
 # Results
 
 
-def format_results(rows: Sequence[Json]) -> str:
+def format_results(rows: Sequence[LookupRow]) -> str:
     """Return the results as text, with numbered lines of files."""
     return "\n\n".join(map(_format_row, rows))
 
 
-def _format_row(row: Json) -> str:
+def _format_row(row: LookupRow) -> str:
     heading, *lines = _iter_lines(row)
     return f"{heading}: not shown: {row['why']}" if "why" in row else "\n".join([f"{heading}:", *lines])
 
 
-def _iter_lines(row: Json) -> Iterator[str]:
+def _iter_lines(row: LookupRow) -> Iterator[str]:
     """Yield the heading of a result, then its lines."""
     match row.get("look"):
         case "file" if "content" in row:
@@ -168,14 +186,14 @@ class LookupLimit:
 
     lookups: int | None = None
     tokens: int = MAX_FOUND_TOKENS
-    rows: list[Json] = field(default_factory=list)  # all results so far
+    rows: list[LookupRow] = field(default_factory=list)  # all results so far
     asked: set[str] = field(default_factory=set)
 
     @property
     def left(self) -> int:
         return MAX_LOOKUPS if self.lookups is None else self.lookups - len(self.asked)
 
-    def select(self, wanted: LookupRequest) -> tuple[list[Json], list[str]]:
+    def select(self, wanted: LookupRequest) -> tuple[list[LookupQuery], list[str]]:
         """Return the requests to look up, and a line for each kind of request that is not."""
         requests = wanted.list_requests()
         if self.lookups is None:
@@ -189,7 +207,7 @@ class LookupLimit:
             lines.append(f"{format_count(over, 'request')} not looked up: {self.lookups} look-ups in all are allowed.")
         return chosen, lines
 
-    def add(self, rows: Sequence[Json]) -> list[Json]:
+    def add(self, rows: Sequence[LookupRow]) -> list[LookupRow]:
         """Return the results as far as they fit."""
         shown = list(rows)
         if self.lookups is not None:
@@ -197,18 +215,17 @@ class LookupLimit:
         self.rows += shown
         return shown
 
-    def _fit(self, row: Json) -> Json:
+    def _fit(self, row: LookupRow) -> LookupRow:
         size = estimate_tokens(_format_row(row))
         if size > self.tokens and "content" in row:
             row = self._cut_file(row)
             size = estimate_tokens(_format_row(row))
         if size > self.tokens and "why" not in row:
-            row = {name: row[name] for name in ("look", "path", "name", "pattern") if name in row}
-            row |= {"why": f"the results are limited to {MAX_FOUND_TOKENS:,} tokens in all"}
+            row = _leave_out_result(row, f"the results are limited to {MAX_FOUND_TOKENS:,} tokens in all")
         self.tokens -= min(self.tokens, size)
         return row
 
-    def _cut_file(self, row: Json) -> Json:
+    def _cut_file(self, row: LookupRow) -> LookupRow:
         """Return a file with as many of its first lines as fit, without the content if not even one does."""
         room, kept = self.tokens - estimate_tokens(f"File {row['path']}") - 30, []
         for line in row["content"].splitlines(keepends=True):
@@ -218,7 +235,19 @@ class LookupLimit:
             kept.append(line)
         if not kept:
             return row
-        return row | {"content": "".join(kept), "to": row["from"] + len(kept) - 1, "is_cut": True}
+        return {**row, "content": "".join(kept), "to": row["from"] + len(kept) - 1, "is_cut": True}
+
+
+def _leave_out_result(row: LookupRow, why: str) -> LookupRow:
+    refused: LookupRow = {"look": row["look"]}
+    if "path" in row:
+        refused["path"] = row["path"]
+    if "name" in row:
+        refused["name"] = row["name"]
+    if "pattern" in row:
+        refused["pattern"] = row["pattern"]
+    refused["why"] = why
+    return refused
 
 
 # Turns

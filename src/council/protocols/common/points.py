@@ -17,7 +17,7 @@ from council.protocols.common.clerk import find_clerk
 from council.protocols.common.issues import none_to_list
 from council.protocols.common.replies import ReplyPart, TextField
 from council.text_cleanup import replace_labels, single_line
-from council.types import Difference, Json, Packet, Round
+from council.types import ChairNotes, Difference, Json, Packet, Round
 
 MAX_AGREED, MAX_DISPUTED, MAX_UNIQUE = 8, 6, 16
 MAX_POINT_CHARS = 400
@@ -210,7 +210,7 @@ class ComparedAnswers:
     def reason(self) -> str:
         return REASONS[self.state]
 
-    def as_notes(self) -> Json | None:
+    def as_notes(self) -> ChairNotes | None:
         """Return the points in the form of a chair's notes; None if nothing was compared."""
         if self.state != "answered":
             return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from council.errors import UsageError
 from council.protocols.seats import PanelContext
@@ -15,12 +15,45 @@ from council.settings.config_files import config_folder, read_config
 from council.settings.schema import ROSTER_KEYS, validate_table
 from council.settings.workspace_trust import TrustRequest, find_trusted_rows, is_trusted
 from council.text_cleanup import slugify
-from council.types import Json, Seat
+from council.types import Seat
 
 SHIPPED_ROSTERS = Path(__file__).parents[2] / "data" / "rosters"
 RESERVED_NAMES = ("chair", "referee")  # reserved for the chair
 MAX_NAME_LENGTH = 60
 MAX_LISTED_SEATS = 1_000  # listing accepts rosters that are too long for some protocols
+
+
+class RosterMember(TypedDict):
+    """The member of a seat; null if the settings choose it."""
+
+    model: str | None
+    fallback: Sequence[str] | None
+
+
+class RosterSeat(RosterMember):
+    """A seat of a roster."""
+
+    name: str
+    role: str
+    lens: str
+    stance: str
+    style: str
+
+
+class RosterObject(TypedDict):
+    """A roster; one that cannot be read has no chair."""
+
+    name: str
+    about: str
+    seats: list[RosterSeat]
+    chair: RosterMember | None
+
+
+class DescribedRoster(RosterObject):
+    """A roster in a list, with its file or table, and why it cannot be read."""
+
+    origin: str
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +67,7 @@ class NamedRoster:
     path: Path | None = None
     about: str = ""
 
-    def as_json(self) -> Json:
+    def as_json(self) -> RosterObject:
         return {
             "name": self.name,
             "about": self.about,
@@ -43,9 +76,16 @@ class NamedRoster:
         }
 
 
-def _format_seat(seat: Seat, setting: SeatSetting) -> Json:
-    texts = {"role": seat.role, "lens": seat.perspective, "stance": seat.focus, "style": seat.style}
-    return {"name": seat.name, **texts, "model": setting.model, "fallback": setting.fallback}
+def _format_seat(seat: Seat, setting: SeatSetting) -> RosterSeat:
+    return {
+        "name": seat.name,
+        "role": seat.role,
+        "lens": seat.perspective,
+        "stance": seat.focus,
+        "style": seat.style,
+        "model": setting.model,
+        "fallback": setting.fallback,
+    }
 
 
 def load_roster(name_or_path: str, context: PanelContext, min_seats: int = 2, max_seats: int = 9) -> NamedRoster:
@@ -104,7 +144,7 @@ def list_rosters(context: PanelContext) -> dict[str, str]:
     )
 
 
-def describe_rosters(context: PanelContext, name: str | None = None) -> list[Json]:
+def describe_rosters(context: PanelContext, name: str | None = None) -> list[DescribedRoster]:
     """Return every named roster, or the requested one, with its seats and origin."""
     origins = list_rosters(context)
     return (
@@ -114,7 +154,7 @@ def describe_rosters(context: PanelContext, name: str | None = None) -> list[Jso
     )
 
 
-def _describe_or_error(name: str, context: PanelContext, origins: Mapping[str, str]) -> Json:
+def _describe_or_error(name: str, context: PanelContext, origins: Mapping[str, str]) -> DescribedRoster:
     """Describe a roster; one that cannot be read gets a row with its error."""
     try:
         return _describe_roster(name, context, origins)
@@ -122,9 +162,9 @@ def _describe_or_error(name: str, context: PanelContext, origins: Mapping[str, s
         return {"name": name, "about": "", "seats": [], "chair": None, "origin": origins[name], "error": str(error)}
 
 
-def _describe_roster(name: str, context: PanelContext, origins: Mapping[str, str]) -> Json:
+def _describe_roster(name: str, context: PanelContext, origins: Mapping[str, str]) -> DescribedRoster:
     named = _read_roster(name, context, 1, MAX_LISTED_SEATS)
-    return named.as_json() | {"origin": origins.get(named.name, str(named.path)), "error": None}
+    return {**named.as_json(), "origin": origins.get(named.name, str(named.path)), "error": None}
 
 
 def _user_folder(context: PanelContext) -> Path:

@@ -1,11 +1,14 @@
-"""Sections of an answer that code composes. They are stored with the verdict, so that no reader has to find their headings."""
+"""Sections of an answer that code composes.
+
+They are stored with the verdict, so that no reader has to find their headings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from council.types import Json
+from council.engine.records import SectionRow, VerdictObject
 
 
 class Section(NamedTuple):
@@ -19,11 +22,11 @@ class Section(NamedTuple):
         return f"## {self.title}\n\n{self.text}"
 
 
-def dump_sections(sections: Sequence[Section]) -> list[Json]:
-    return [section._asdict() for section in sections]
+def dump_sections(sections: Sequence[Section]) -> list[SectionRow]:
+    return [{"name": name, "title": title, "text": text} for name, title, text in sections]
 
 
-def load_sections(verdict: Json) -> list[Section] | None:
+def load_sections(verdict: VerdictObject) -> list[Section] | None:
     """Return the sections of a verdict that are still in its answer; None for a verdict of an earlier version."""
     stored = (verdict.get("details") or {}).get("sections")
     if stored is None:

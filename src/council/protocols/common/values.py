@@ -115,7 +115,9 @@ def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
 
 
 def condition_of(text: str, question: str = "") -> str:
-    """Return the condition inside an answer, as in "yes, if the data fit"; three words after a yes may be one in any language."""
+    """Return the condition inside an answer, as in "yes, if the data fit"; three words after a yes may be one in any
+    language.
+    """
     found = parse_answer(text, question)
     if found is None or not (_CONDITION.match(found.tail) or (found.kind == "yes/no" and len(found.tail.split()) > 2)):
         return ""

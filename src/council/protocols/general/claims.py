@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
-from council.types import Json
+from council.engine.records import ClaimRow, ClaimStatus
 
 MIN_GROUNDS_WORDS = 5  # minimum words of a concession with grounds, including the word CONCEDE
 MAX_CLAIMS = 6  # of a seat
@@ -73,7 +73,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A question on which seats differ. `how` is values, clerk, possible or chair; `pairs` are the claims that conflict."""
+    """A question on which seats differ.
+
+    `how` is values, clerk, possible or chair; `pairs` are the claims that conflict.
+    """
 
     question: str
     positions: tuple[Side, ...]
@@ -100,7 +103,9 @@ class Dispute:
         )
 
     def list_opponents(self, side: Side) -> list[str]:
-        """Return the seats on the other side: those with a conflicting claim, or all with another claim if none was compared."""
+        """Return the seats on the other side: those with a conflicting claim, or all with another claim if none was
+        compared.
+        """
         others = (one for one in self.positions if one.seat and one.seat != side.seat)
         if self.pairs:
             return list(dict.fromkeys(one.seat for one in others if {one.id, side.id} in self.pairs))
@@ -180,7 +185,32 @@ def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
 # Consensus
 
 
-def find_consensus(groups: Iterable[Group], words: Mapping[str, str], contested: Iterable[str] = ()) -> list[Json]:
+class ConsensusStatement(TypedDict):
+    """A claim that is part of a consensus."""
+
+    id: str
+    seat: str
+    answer: str
+    text: str
+    sources: list[int]
+
+
+class ConsensusPoint(TypedDict):
+    """A point on which seats agree, with each seat's own sentence."""
+
+    topic: str
+    question: str
+    answers: list[str]
+    claim: str
+    seats: list[str]
+    statements: list[ConsensusStatement]
+    weight: float  # sum of the seats' confidences
+    sources: list[int]
+
+
+def find_consensus(
+    groups: Iterable[Group], words: Mapping[str, str], contested: Iterable[str] = ()
+) -> list[ConsensusPoint]:
     """Return the points on which claims of two or more seats were compared and agree, best evidence first.
 
     `words` maps ids of claims to second-round words, `contested` are ids of claims in a possible dispute. A group with
@@ -226,13 +256,13 @@ def connected(pairs: Iterable[Pair]) -> list[set[str]]:
     return parts
 
 
-def _consensus_point(group: Group, claims: Sequence[Claim]) -> Json:
+def _consensus_point(group: Group, claims: Sequence[Claim]) -> ConsensusPoint:
     """Return a point with each seat's own sentence."""
     sure: dict[str, float] = defaultdict(float)
     for claim in claims:
         confidence = min(1.0, max(0.0, claim.confidence))
         sure[claim.seat] = max(sure[claim.seat], confidence)
-    statements = [
+    statements: list[ConsensusStatement] = [
         {"id": one.id, "seat": one.seat, "answer": one.answer, "text": one.text, "sources": sorted(set(one.sources))}
         for one in claims
     ]
@@ -253,7 +283,7 @@ def _consensus_point(group: Group, claims: Sequence[Claim]) -> Json:
 
 def claim_ledger(
     answers: Iterable[SeatAnswer], groups: Sequence[Group], words: Mapping[str, str], resolved: Iterable[Dispute] = ()
-) -> list[Json]:
+) -> list[ClaimRow]:
     """Return one row per claim with its status; `words` maps ids of claims to second-round words."""
     group_of = {claim.id: group for group in groups for claim in group.claims}
     closed = frozenset(pair for one in resolved for pair in one.pairs)
@@ -261,7 +291,7 @@ def claim_ledger(
     return [_ledger_row(claim, group_of.get(claim.id), words, closed) for claim in claims]
 
 
-def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], closed: frozenset[Pair]) -> Json:
+def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], closed: frozenset[Pair]) -> ClaimRow:
     """Build a row. A claim that its seat conceded is contradicted, even in a resolved dispute."""
     group = group or Group(claim.question, (claim,))
     word, opposed = words.get(claim.id, ""), group.seats_in("conflict", claim)
@@ -269,7 +299,15 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
     holding = {one for pair in open_pairs for one in pair if words.get(one) != "CONCEDE"} - {claim.id}
     against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in _seats(group, holding)]
     agrees = [] if word == "CONCEDE" else group.seats_in("agree", claim)
-    row: Json = {
+    if against or word == "CONCEDE":
+        status: ClaimStatus = "contradicted"
+    elif word == "NUANCE" or group.seats_in("depends", claim):
+        status = "qualified"
+    elif claim.sources or agrees:
+        status = "supported"
+    else:
+        status = "unverified"
+    return {
         "id": claim.id,
         "topic": claim.question,
         "question": claim.question,
@@ -281,17 +319,8 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
         "against": against,
         "conceded": [claim.seat] if word == "CONCEDE" else [],
         "sources": sorted(set(claim.sources)),
+        "status": status,
     }
-    row["status"] = (
-        "contradicted"
-        if against or word == "CONCEDE"
-        else "qualified"
-        if word == "NUANCE" or group.seats_in("depends", claim)
-        else "supported"
-        if claim.sources or agrees
-        else "unverified"
-    )
-    return row
 
 
 def _seats(group: Group, ids: Iterable[str]) -> set[str]:

@@ -1,4 +1,6 @@
-"""The general protocol: research, independent answers, one round on disputes, and a synthesis that reports every disagreement."""
+"""The general protocol: research, independent answers, one round on disputes, and a synthesis that reports every
+disagreement.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,10 @@ async def compare(council: Council, answers: list[SeatAnswer]) -> tuple[Comparis
 
 
 async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[ClerkGroup], tuple[str, ...]]:
-    """Ask the chair which claims answer the same question. Groups that fail a check after the repair turn are dropped."""
+    """Ask the chair which claims answer the same question.
+
+    Groups that fail a check after the repair turn are dropped.
+    """
     lines = [[claim.line for claim in answer.claims] for answer in answers if answer.claims]
     if len(lines) < 2:
         return [], ()

@@ -1,9 +1,9 @@
 """Origins of a synthesis: its figures, dates and names that occur in no statement and no source.
 
-A figure counts as known if it is in the material, is one of it rounded or in another unit, or follows from figures of one
-statement or of its own sentence by simple arithmetic: a false alarm costs a call and doubts an honest figure. Small counts,
-list numbers, ordinals, citations and code are not checked. Names are words with a capital that do not start a sentence,
-because any word has a capital there; short abbreviations, nationalities and the calendar are not checked.
+A figure counts as known if it is in the material, is one of it rounded or in another unit, or follows from figures of
+one statement or of its own sentence by simple arithmetic: a false alarm costs a call and doubts an honest figure. Small
+counts, list numbers, ordinals, citations and code are not checked. Names are words with a capital that do not start a
+sentence, because any word has a capital there; short abbreviations, nationalities and the calendar are not checked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class Foreign(NamedTuple):
 
 @dataclass(frozen=True)
 class Material:
-    """What a synthesis may use: the statements and sources, whose figures are combined, and other texts such as files."""
+    """What a synthesis may use: the statements and sources, whose figures are combined, and other texts such as
+    files.
+    """
 
     statements: Sequence[str]
     others: Sequence[str] = ()
@@ -355,7 +357,9 @@ def _find_sentences(plain: str) -> tuple[list[int], list[int]]:
 
 
 def _is_computed(figure: Figure, plain: str, material: Material) -> bool:
-    """Return whether a figure follows from the material and the other figures of its sentence, as exactly as it is written."""
+    """Return whether a figure follows from the material and the other figures of its sentence, as exactly as it is
+    written.
+    """
     starts, ends = _find_sentences(plain)
     start = starts[bisect_right(starts, figure.start) - 1]
     end = ends[bisect_left(ends, figure.end)]
@@ -495,7 +499,9 @@ def _is_known_name(word: str, material: Material) -> bool:
 
 
 def _is_known_word(word: str, material: Material) -> bool:
-    """Return whether a word is in the material, also inflected: "Postgres" beside "PostgreSQL", "Berliner" beside "Berlin"."""
+    """Return whether a word is in the material, also inflected: "Postgres" beside "PostgreSQL", "Berliner" beside
+    "Berlin".
+    """
     if not word or word in material.words or word.rstrip("s") in material.words or f"{word}s" in material.words:
         return True
     return len(word) > MIN_STEM_CHARS and word[: max(MIN_STEM_CHARS + 1, len(word) - 3)] in material.stems

@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypedDict
 from urllib.parse import quote
 
 from council.engine.agreement import join_sides, list_shared_voices, round_voices
+from council.engine.records import Disagreement, Dissent, SectionRow, Shift
 from council.language import detect_language
 from council.protocols.common.sections import Section, dump_sections
 from council.protocols.general.claims import (
     Claim,
+    ConsensusPoint,
     Dispute,
     Move,
     SeatAnswer,
@@ -27,7 +30,7 @@ from council.protocols.general.claims import (
 from council.protocols.general.comparison import MAX_DISPUTES, Comparison, has_unlike_names
 from council.protocols.general.origins import Material, find_foreign, mark_foreign
 from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis
-from council.protocols.general.research import SEARCH_SKIPPED, Research
+from council.protocols.general.research import SEARCH_SKIPPED, Research, SourceRow
 from council.protocols.general.synthesis import (
     find_citations,
     find_problems,
@@ -44,6 +47,44 @@ from council.wording import Wording, load_wording
 MEMBER_ID_FORMAT = "council_{}"
 MAX_FOREIGN_LISTED = 10
 MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
+
+
+class QualifiedAnswer(TypedDict):
+    """A member's answer to a question, and the condition under which it holds."""
+
+    seat: str
+    answer: str
+    claim: str
+    holds_when: str
+
+
+class QualifiedRow(TypedDict):
+    """A question whose answers depend on a condition."""
+
+    question: str
+    positions: list[QualifiedAnswer]
+
+
+class CitedSource(SourceRow):
+    """A source, and who cites it."""
+
+    cited: bool  # by the answer
+    cited_by: list[str]
+
+
+class GeneralDetails(TypedDict, total=False):
+    """The details of a verdict."""
+
+    round1Responses: list[Json]  # the replies of the members, with their id, role and round
+    round2Responses: list[Json]
+    resolved: list[Disagreement]
+    qualified: list[QualifiedRow]
+    overrides: list[str]
+    not_from_council: list[str]  # what the synthesis mentions and no member and no source does
+    struck: dict[str, list[str]]  # by member: citations of sources that are not in the context
+    problems: list[str]
+    queries_failed: list[str]
+    sections: list[SectionRow]  # of the answer of a chair
 
 
 @dataclass
@@ -100,7 +141,7 @@ class Deliberation:
         """The open disputes that the chair does not report: those over the limit, and possible ones."""
         return [*self.overflow_disputes, *self.possible_disputes]
 
-    def own_words(self, point: Json) -> list[str]:
+    def own_words(self, point: ConsensusPoint) -> list[str]:
         """Return each member's own sentence on a point of consensus."""
         claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
         return [claims[one["id"]].own_words for one in point["statements"]]
@@ -117,7 +158,7 @@ class Deliberation:
         }
 
     @property
-    def consensus(self) -> list[Json]:
+    def consensus(self) -> list[ConsensusPoint]:
         """Points of consensus; an open dispute is never one, however many seats are on one side."""
         later = {
             side.id: move.confidence
@@ -154,7 +195,8 @@ class Deliberation:
     def agreement(self) -> Agreement:
         """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared.
 
-        It is not full if most claims have no counterpart, or if the members give unlike names: then only the clerk says so.
+        It is not full if most claims have no counterpart, or if the members give unlike names: then only the clerk says
+        so.
         """
         points = self.consensus
         if not points:
@@ -209,10 +251,10 @@ class Deliberation:
             )
             for one in reply.disagreements
         ]
-        update: Json = {"answer": remove_failures(reply.answer, known), "disagreements": rows}
-        if isinstance(reply, SpecSynthesis):
-            update["changes"] = [remove_failures(one, known) for one in reply.changes]
-        return reply.model_copy(update=update)
+        cleaned = reply.model_copy(update={"answer": remove_failures(reply.answer, known), "disagreements": rows})
+        if not isinstance(reply, SpecSynthesis):
+            return cleaned
+        return cleaned.model_copy(update={"changes": [remove_failures(one, known) for one in reply.changes]})
 
     def describe_removed(self, reply: Synthesis) -> str:
         """Return what `remove_failures` removes: unknown sources, raw JSON, or both."""
@@ -274,7 +316,7 @@ def build_verdict(
     return replace(
         verdict,
         answer="\n\n".join((models, decision, *(part.format() for part in parts))),
-        details=verdict.details | {"sections": dump_sections(sections)},
+        details={**verdict.details, "sections": dump_sections(sections)},
         confidence=compute_general_confidence(
             table.consensus,
             table.persisting,
@@ -308,6 +350,18 @@ def _cited_numbers(table: Deliberation, texts: Iterable[str]) -> list[int]:
 def _base_verdict(
     table: Deliberation, numbers: list[int], problems: list[str], added: list[Dispute] | None = None
 ) -> Verdict:
+    details: GeneralDetails = {
+        "round1Responses": [_response_json(table, said, 1) for said in table.first.values()],
+        "round2Responses": [_response_json(table, said, 2) for said in table.second.values()],
+        "resolved": [_dispute_json(table, one) for one in table.resolved_by_name.values()],
+        "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
+        "overrides": list(table.comparison.overrides),
+    }
+    if table.foreign:
+        details["not_from_council"] = list(table.foreign)
+    details["struck"] = table.unknown_citations()
+    details["problems"] = problems
+    details["queries_failed"] = list(table.research.failed)
     return Verdict(
         "",
         consensus=tuple(table.consensus),
@@ -325,21 +379,11 @@ def _base_verdict(
         common=tuple(map(_format_consensus, table.consensus)),
         differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
         trust_facts=tuple(_trust_facts(table, numbers, added or [])),
-        details={
-            "round1Responses": [_response_json(table, said, 1) for said in table.first.values()],
-            "round2Responses": [_response_json(table, said, 2) for said in table.second.values()],
-            "resolved": [_dispute_json(table, one) for one in table.resolved_by_name.values()],
-            "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
-            "overrides": list(table.comparison.overrides),
-            **({"not_from_council": list(table.foreign)} if table.foreign else {}),
-            "struck": table.unknown_citations(),
-            "problems": problems,
-            "queries_failed": list(table.research.failed),
-        },
+        details=dict(details),
     )
 
 
-def _format_consensus(point: Json) -> str:
+def _format_consensus(point: ConsensusPoint) -> str:
     """Return a point of consensus in a line: the question with its short answer, else the first member's sentence."""
     first = point["statements"][0]
     return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
@@ -464,7 +508,7 @@ def _unknown_citation_caveats(table: Deliberation) -> list[str]:
     ]
 
 
-def _dispute_json(table: Deliberation, one: Dispute) -> Json:
+def _dispute_json(table: Deliberation, one: Dispute) -> Disagreement:
     name = next((name for name, dispute in table.disputes.items() if dispute is one), "")
     words = words_by_seat(table.moves, name)
     return {
@@ -488,12 +532,14 @@ def _dispute_json(table: Deliberation, one: Dispute) -> Json:
     }
 
 
-def _qualified_json(question: str, claims: list[Claim]) -> Json:
-    rows = [{"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when} for one in claims]
+def _qualified_json(question: str, claims: list[Claim]) -> QualifiedRow:
+    rows: list[QualifiedAnswer] = [
+        {"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when} for one in claims
+    ]
     return {"question": question, "positions": rows}
 
 
-def _dissent_json(table: Deliberation) -> list[Json]:
+def _dissent_json(table: Deliberation) -> list[Dissent]:
     """Return the seats that all others contradict in an open dispute of three or more."""
     return [
         {"seat": side.seat, "position": side.answer, "text": side.claim}
@@ -503,7 +549,7 @@ def _dissent_json(table: Deliberation) -> list[Json]:
     ]
 
 
-def _shifts_json(table: Deliberation) -> list[Json]:
+def _shifts_json(table: Deliberation) -> list[Shift]:
     """Return the second-round answers; a concession without grounds is a weak flip."""
     return [
         {
@@ -520,7 +566,7 @@ def _shifts_json(table: Deliberation) -> list[Json]:
     ]
 
 
-def _sources_json(table: Deliberation, numbers: list[int]) -> list[Json]:
+def _sources_json(table: Deliberation, numbers: list[int]) -> list[CitedSource]:
     return [
         {
             **one,
@@ -531,15 +577,18 @@ def _sources_json(table: Deliberation, numbers: list[int]) -> list[Json]:
     ]
 
 
-def _cites_source(said: Statement[Position], source: Json) -> bool:
+def _cites_source(said: Statement[Position], source: SourceRow) -> bool:
     reply = said.reply
     numbers = {*reply.sources, *(n for claim in reply.claims for n in claim.sources)}
-    numbers |= set(find_citations(reply.response, {source["n"]: source}))
+    numbers |= set(find_citations(reply.response, {source["n"]: {"url": source["url"]}}))
     return source["n"] in numbers or any(one.url == source["url"] for one in reply.copied_sources)
 
 
 def _response_json(table: Deliberation, said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
-    """Return a member's reply. Its id, role and round, and the text of its sources, are set here rather than by the model."""
+    """Return a member's reply.
+
+    Its id, role and round, and the text of its sources, are set here rather than by the model.
+    """
     seat, reply = said.seat.name, said.reply.model_dump(exclude={"copied_sources"})
     if n == 1:
         cited = [one for one in table.research.sources if _cites_source(said, one)]  # type: ignore[arg-type]

@@ -1,4 +1,7 @@
-"""Independent judges: validate, brainstorm, research. `quick` is one judge and one call, and also answers a question."""
+"""Independent judges: validate, brainstorm, research.
+
+`quick` is one judge and one call, and also answers a question.
+"""
 
 from dataclasses import replace
 

@@ -45,7 +45,10 @@ class Clerking:
 
 
 async def ask_clerk(council: Council, findings: Sequence[Finding], *, is_off: bool) -> Clerking:
-    """Ask the clerk for the groups of the findings, without the names of the judges. A failed clerk is no failure of the run."""
+    """Ask the clerk for the groups of the findings, without the names of the judges.
+
+    A failed clerk is no failure of the run.
+    """
     if len({finding.seat for finding in findings}) < 2:
         return Clerking()
     clerk = find_clerk(council.roster.helpers)

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from council.engine.layout import fence_code, format_code, format_disputed, format_location_caveat, list_holders
+from council.engine.records import FindingRow
 from council.protocols.judges.findings import NO_FIX, NO_REF, NO_WHY
 from council.text_cleanup import (
     clean,
@@ -19,7 +20,6 @@ from council.text_cleanup import (
     single_line,
     squash,
 )
-from council.types import Json
 from council.wording import Wording
 
 MAX_DESCRIPTION_CHARS = 6_000  # a longer one ends after a sentence
@@ -85,16 +85,16 @@ def _is_code_line(line: str) -> bool:
 # Facts of a row
 
 
-def is_shared(row: Json) -> bool:
+def is_shared(row: FindingRow) -> bool:
     return len(list_holders(row)) > 1
 
 
-def sort_for_reader(rows: Iterable[Json]) -> list[Json]:
+def sort_for_reader(rows: Iterable[FindingRow]) -> list[FindingRow]:
     """Return the findings of several judges first; otherwise in the order of the report, worst first."""
     return sorted(rows, key=lambda row: not is_shared(row))
 
 
-def select_shown(rows: Sequence[Json]) -> tuple[list[Json], int]:
+def select_shown(rows: Sequence[FindingRow]) -> tuple[list[FindingRow], int]:
     """Return the findings that are shown at the terminal, and the number of minor ones that are left out."""
     severe = sum(1 for row in rows if row["severity"] != "minor")
     room = max(0, MAX_BLOCKS - severe)
@@ -110,7 +110,7 @@ def select_shown(rows: Sequence[Json]) -> tuple[list[Json], int]:
     return shown, len(rows) - len(shown)
 
 
-def list_finder_ids(row: Json) -> list[str]:
+def list_finder_ids(row: FindingRow) -> list[str]:
     """Return the ids under which judges found it, without judges that only support it or do not count."""
     said = [one for one in row.get("by_judge") or [] if one.get("id") and not one.get("supports")]
     ids = [str(one["id"]) for one in said if one.get("seat") in row["found_by"]]
@@ -118,25 +118,25 @@ def list_finder_ids(row: Json) -> list[str]:
     return ids or [seat for seat in row["found_by"] if seat not in supporters]
 
 
-def list_other_holders(row: Json) -> list[str]:
+def list_other_holders(row: FindingRow) -> list[str]:
     """Return the judges that hold a finding that they did not find themselves."""
     finders = {name.partition(".F")[0] for name in list_finder_ids(row)}
     return [seat for seat in list_holders(row) if seat not in finders]
 
 
-def format_place(row: Json) -> str:
+def format_place(row: FindingRow) -> str:
     """Format location and caveat: `src/no.py:9 (not found in the packet)`."""
     location = str(row["location"] or "")
     return f"{single_line(location, 200)}{format_location_caveat(row)}" if location else ""
 
 
-def find_title(row: Json) -> str:
+def find_title(row: FindingRow) -> str:
     """Return the defect in one sentence: the clerk's words for a finding of several judges; else empty."""
     title = single_line(str(row.get("defect") or ""), MAX_TITLE_CHARS)
     return title if is_shared(row) and squash(title) != squash(first_sentence(row["description"])) else ""
 
 
-def find_fix(row: Json) -> list[TextBlock]:
+def find_fix(row: FindingRow) -> list[TextBlock]:
     """Return what to do: the fix, after the recommendation if the fix is code alone."""
     fix = str(row.get("fix") or "")
     blocks = split_code(fix, is_fix=True) if fix.strip() and fix != NO_FIX else []
@@ -156,7 +156,7 @@ def _limit_lines(block: TextBlock) -> TextBlock:
 # At the terminal
 
 
-def format_findings(rows: Sequence[Json], wording: Wording, report_command: str) -> list[str]:
+def format_findings(rows: Sequence[FindingRow], wording: Wording, report_command: str) -> list[str]:
     """Format the findings as blocks of lines. Lines of prose are not wrapped; lines of code keep their breaks."""
     shown, hidden = select_shown(sort_for_reader(rows))
     places = {str(row.get("id")): str(row["location"] or "") for row in rows}
@@ -173,7 +173,9 @@ def format_findings(rows: Sequence[Json], wording: Wording, report_command: str)
     return lines
 
 
-def _format_titles(shared: Sequence[Json], single: Sequence[Json], hidden: int, wording: Wording) -> dict[str, str]:
+def _format_titles(
+    shared: Sequence[FindingRow], single: Sequence[FindingRow], hidden: int, wording: Wording
+) -> dict[str, str]:
     counts = {"shared": len(shared), "single": len(single)}
     names = {key: wording.heading(f"{key}_title", number=count, count=count) for key, count in counts.items() if count}
     if hidden and single:
@@ -181,7 +183,7 @@ def _format_titles(shared: Sequence[Json], single: Sequence[Json], hidden: int, 
     return {key: f"{TITLE_SIGN} {name}" for key, name in names.items()}
 
 
-def _format_block(row: Json, places: Mapping[str, str], wording: Wording) -> list[str]:
+def _format_block(row: FindingRow, places: Mapping[str, str], wording: Wording) -> list[str]:
     count = wording.heading("count_of", count=len(list_holders(row)), total=row["of"])
     head = "  ".join(filter(None, [single_line(row["severity"]), format_place(row), count]))
     title = find_title(row)
@@ -216,7 +218,7 @@ def _indent_code(text: str) -> list[str]:
 
 
 def list_details(
-    row: Json, places: Mapping[str, str], wording: Wording, personas: Mapping[str, str] | None = None
+    row: FindingRow, places: Mapping[str, str], wording: Wording, personas: Mapping[str, str] | None = None
 ) -> list[str]:
     """Return who found and who holds a finding, who disputes it, and what it may be the same as, one line each.
 
@@ -254,7 +256,9 @@ def _format_near(name: str, places: Mapping[str, str], wording: Wording) -> str:
 # In Markdown
 
 
-def render_markdown_block(row: Json, places: Mapping[str, str], wording: Wording, personas: Mapping[str, str]) -> str:
+def render_markdown_block(
+    row: FindingRow, places: Mapping[str, str], wording: Wording, personas: Mapping[str, str]
+) -> str:
     """Render a finding: a heading, the description, the fix, the cause, who found it, and every judge's own words."""
     place = f"{format_code(row['location'])}{format_location_caveat(row)}" if row["location"] else ""
     kind = " ".join(filter(None, [row["severity"], row.get("category") or ""]))
@@ -274,7 +278,7 @@ def render_markdown_block(row: Json, places: Mapping[str, str], wording: Wording
     return "\n\n".join(parts)
 
 
-def _render_fix(row: Json, wording: Wording) -> list[str]:
+def _render_fix(row: FindingRow, wording: Wording) -> list[str]:
     parts: list[str] = []
     label = f"**{wording.heading('fix')}{wording.colon.rstrip()}**"
     for n, block in enumerate(find_fix(row)):
@@ -291,7 +295,7 @@ def _fence(block: TextBlock, kind: str) -> str:
     return fence_code(neutralize_commands(block.text), block.kind or kind)
 
 
-def guess_kind(row: Json) -> str:
+def guess_kind(row: FindingRow) -> str:
     """Return the language of a code block: the suffix of the finding's file."""
     suffix = PurePosixPath(str(row.get("path") or row["location"] or "").partition(":")[0]).suffix
     return suffix[1:] if SUFFIX_KIND.fullmatch(suffix) else "text"

@@ -43,8 +43,8 @@ ALIKE = 0.3  # share of common words of two findings of an unknown kind
 RELATED = 0.08  # with less in common, a single shared word is chance
 POSSIBLY_SAME = 0.3  # share of common words
 MAX_LINES_APART = 5  # equal sentences further apart are about two places
-# Words for things, for the absence of things, and for harm of any kind ("leaks a cursor", "leaks a password"). Two findings on one line share them in any case, so they do not show
-# that both report the same defect.
+# Words for things, for the absence of things, and for harm of any kind ("leaks a cursor", "leaks a password"). Two
+# findings on one line share them in any case, so they do not show that both report the same defect.
 COMMON_WORDS = (
     "no not never none without missing lack any every each all always also only other another same just again still even "
     "may might can could should must cannot will use used uses using make made makes get gets set sets put call called "

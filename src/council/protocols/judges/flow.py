@@ -116,7 +116,10 @@ def phrase_question(question: Question, packet: Packet) -> str:
 
 
 async def run_explorers(council: Council, judge: Seat, count: int, variables: dict[str, Any]) -> list[Statement[Any]]:
-    """Ask the judge for questions and run one explorer per question. Return the reports; absent explorers are left out."""
+    """Ask the judge for questions and run one explorer per question.
+
+    Return the reports; absent explorers are left out.
+    """
     async with council.phase("questions"):
         statement = await council.ask(judge, "judges/questions", reply=SubQuestions, explorers=count, **variables)
     questions = statement.reply.questions[:count]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, Literal
 
+from council.engine.records import FindingRow, FindingWords
 from council.protocols.judges.findings import (
     LOCATION_STATES,
     SEVERITIES,
@@ -23,7 +24,6 @@ from council.protocols.judges.findings import (
     shares_subject,
 )
 from council.similarity import content_words, jaccard, stems
-from council.types import Json
 
 QUOTE_NOTES = {
     "not_found": "quote not found",
@@ -148,7 +148,9 @@ class Matcher:
         )
 
     def find_clerk_groups(self, a: Finding, b: Finding) -> frozenset[int]:
-        """Return the numbers of the clerk's groups that hold both findings; one judge's own findings are never joined by it."""
+        """Return the numbers of the clerk's groups that hold both findings; one judge's own findings are never
+        joined by it.
+        """
         if a.seat == b.seat:
             return frozenset()
         return self.by_clerk.get(a.id, frozenset()) & self.by_clerk.get(b.id, frozenset())
@@ -163,8 +165,8 @@ class Matcher:
     def is_confirmed(self, a: Finding, b: Finding) -> bool:
         """Check a pair of the clerk: one file, and a line, a definition or a support in common.
 
-        Without one, the descriptions must be alike, and one names the definition of the other finding or a definition is
-        not known; or one finding has no line and names the definition of the other.
+        Without one, the descriptions must be alike, and one names the definition of the other finding or a definition
+        is not known; or one finding has no line and names the definition of the other.
         """
         if not a.file or a.file != b.file:
             return False
@@ -307,7 +309,7 @@ def compute_fingerprint(one: FindingGroup) -> str:
     return hashlib.sha256("\x1f".join((path, words, code)).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def build_rows(groups: Iterable[FindingGroup]) -> list[Json]:
+def build_rows(groups: Iterable[FindingGroup]) -> list[FindingRow]:
     """Return the findings as report rows; equal fingerprints get a counter by their order in the file."""
     listed = list(groups)
     marks: dict[int, str] = {}
@@ -320,7 +322,7 @@ def build_rows(groups: Iterable[FindingGroup]) -> list[Json]:
     return [_build_row(one, marks[n]) for n, one in enumerate(listed)]
 
 
-def _build_row(one: FindingGroup, fingerprint: str) -> Json:
+def _build_row(one: FindingGroup, fingerprint: str) -> FindingRow:
     lead, shown = one.lead, one.location_member
     location = format_place(shown) or lead.location
     return {
@@ -365,8 +367,8 @@ def _describe_quote(finding: Finding) -> str:
     return "from memory" if finding.is_from_memory else ""
 
 
-def _build_judge_row(finding: Finding) -> Json:
-    row = {
+def _build_judge_row(finding: Finding) -> FindingWords:
+    row: FindingWords = {
         "seat": finding.seat,
         "id": finding.id,
         "severity": finding.severity,
@@ -377,8 +379,10 @@ def _build_judge_row(finding: Finding) -> Json:
         "location_note": _describe_quote(finding),
         "fix": finding.fix,
     }
-    return row | ({"first_severity": finding.first_severity} if finding.first_severity else {})
+    if finding.first_severity:
+        row["first_severity"] = finding.first_severity
+    return row
 
 
-def _build_supporter_row(seat: str) -> Json:
+def _build_supporter_row(seat: str) -> FindingWords:
     return {"seat": seat, "id": "", "supports": True}

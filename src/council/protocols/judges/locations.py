@@ -125,7 +125,9 @@ class Side:
 
 
 class Material:
-    """The lines of a packet by file, as they were sent: the contents, the diff with the removed lines, and the commits."""
+    """The lines of a packet by file, as they were sent: the contents, the diff with the removed lines, and the
+    commits.
+    """
 
     def __init__(self, files: Mapping[str, str], diff: str = "", more: Iterable[PacketFile] = ()) -> None:
         found: dict[str, dict[int, Line]] = {}
@@ -151,7 +153,10 @@ class Material:
         return cls(spec | commits, packet.diff, packet.files)
 
     def find_line(self, path: str, number: int) -> Line | None:
-        """Return a line with this number that was sent and is not blank. A removed line also counts with its old number."""
+        """Return a line with this number that was sent and is not blank.
+
+        A removed line also counts with its old number.
+        """
         rows = [row for side in self._list_sides(path) for row in side.rows if row and row.text.strip()]
         exact = next((row for row in rows if row.number == number and not row.old), None)
         return exact or next((row for row in rows if number in (row.number, row.old)), None)
@@ -293,7 +298,9 @@ def _find_text(side: Side, quote: str, line: int) -> list[tuple[int, int]]:
 
 
 def _find_signs(rows: Rows, quote: str, line: int) -> list[tuple[int, int]]:
-    """Return where whole lines of signs are at the named line: such lines occur too often to name a place themselves."""
+    """Return where whole lines of signs are at the named line: such lines occur too often to name a place
+    themselves.
+    """
     wanted = [one for row in LINE_BREAK.split(quote) if (one := "".join(row.split()))]
     texts = ["".join(row.text.split()) if row else None for row in rows]
     for at in range(len(rows) - len(wanted) + 1):

@@ -72,7 +72,10 @@ def count_judges(
     default_count: int = DEFAULT_JUDGES,
     named: int = 0,
 ) -> JudgeCounts:
-    """Compute the number of judges. `named` is the number of members by `-m`; `default_count` applies when no flag sets a size."""
+    """Compute the number of judges.
+
+    `named` is the number of members by `-m`; `default_count` applies when no flag sets a size.
+    """
     if quick:
         return JudgeCounts(1, requested=1)
     count = named if named > 1 else count
@@ -219,7 +222,9 @@ def _default_judge_count(options: JudgesOptions, context: PanelContext) -> int:
 
 
 def _choose_first_member(options: JudgesOptions, context: PanelContext) -> str:
-    """Return the first member found: `-m`, `--cheap`, environment, profile tier, [models] default, built-in default, any available member."""
+    """Return the first member found: `-m`, `--cheap`, environment, profile tier, [models] default, built-in default,
+    any available member.
+    """
     settings = context.settings
     if settings.named_members:
         return resolve_member(settings.named_members[0], settings, context.env)

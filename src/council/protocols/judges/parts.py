@@ -1,4 +1,6 @@
-"""Reviews of a diff that is larger than the packet's budget: each judge judges it in parts, and its opinions are joined."""
+"""Reviews of a diff that is larger than the packet's budget: each judge judges it in parts, and its opinions are
+joined.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,10 @@ async def judge_parts(
 async def ask_part(
     council: Council, judge: Seat, part: Part, prompt: str, variables: Mapping[str, Any]
 ) -> Statement[Opinion] | SeatAbsent | BudgetSpent:
-    """Ask about one part. A failure is returned: the answers about the other parts are used, or stored for a resumed run."""
+    """Ask about one part.
+
+    A failure is returned: the answers about the other parts are used, or stored for a resumed run.
+    """
     apart = council.with_context(packet=part.packet)
     try:
         async with apart.phase(f"part-{part.number}"):
@@ -106,7 +111,10 @@ async def ask_part(
 def join_answers(
     parts: Sequence[Part], came: Sequence[Statement[Opinion] | SeatAbsent | BudgetSpent]
 ) -> tuple[list[Statement[Opinion]], JoinedOpinion]:
-    """Return what a judge said about the parts, and its joined opinion. Raise the failure of a judge that said nothing."""
+    """Return what a judge said about the parts, and its joined opinion.
+
+    Raise the failure of a judge that said nothing.
+    """
     said = [one for one in came if isinstance(one, Statement)]
     failures = [one for one in came if not isinstance(one, Statement)]
     for failure in failures:

@@ -84,7 +84,8 @@ SeverityField = Annotated[
     ),
 ]
 VersionField = Annotated[int, BeforeValidator(_none_to_zero)]
-# In the schema too, because a model whose output follows it cannot return an empty list then; the dialects move it where needed.
+# In the schema too, because a model whose output follows it cannot return an empty list then; the dialects move it
+# where needed.
 NonEmptyList = Annotated[list[T], AfterValidator(_require_items), Field(json_schema_extra={"minItems": 1})]
 RevisedFromField = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValidator(_parse_revised_from)]
 

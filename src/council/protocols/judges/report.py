@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
@@ -27,9 +28,11 @@ from council.engine.layout import (
     render_layout,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
+from council.engine.records import Disagreement, FindingRow, ReportObject, SeatPosition, Shift
 from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
+from council.protocols.judges.details import OptionRow, ReviewDetails, SingleFamilyFinding, read_details
 from council.protocols.judges.finding_blocks import is_shared, render_markdown_block, select_shown, sort_for_reader
 from council.protocols.judges.replies import Consolidation, Theme
 from council.text_cleanup import clean, clean_json, first_sentence, quote_tail_lines, single_line
@@ -38,10 +41,11 @@ from council.wording import Wording
 
 FOLDER = Path(__file__).parent
 COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
+HeaderFacts = dict[str, str | None]  # name of a heading → what the report says under it
 MODE_FLAGS = ("deep", "mixed", "debate", "quick")
 
 
-def build_header(minutes: Minutes, report: Json) -> list[str]:
+def build_header(minutes: Minutes, report: ReportObject) -> list[str]:
     """Return one line per fact, `**Name:** value`, without empty facts."""
     wording = find_wording(minutes)
     list_facts = _quick_facts if summary.report_kind(minutes) == "quick" else _full_facts
@@ -56,11 +60,11 @@ def _format_fact(wording: Wording, name: str, fact: str) -> str:
     return f"**{wording.heading(name)}{wording.colon.rstrip()}** {fact}"
 
 
-def _format_trust(minutes: Minutes, report: Json, wording: Wording) -> str:
+def _format_trust(minutes: Minutes, report: ReportObject, wording: Wording) -> str:
     return "" if minutes.is_empty_run else format_trust_fact(report["trust"], wording)
 
 
-def _quick_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
+def _quick_facts(minutes: Minutes, report: ReportObject, wording: Wording) -> HeaderFacts:
     return {
         "date": f"{datetime.fromtimestamp(minutes.started, UTC):%Y-%m-%d}",
         "mode": "quick (single-agent)",
@@ -70,8 +74,8 @@ def _quick_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
     }
 
 
-def _full_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
-    options, details = minutes.plan.get("options") or {}, summary.verdict_details(minutes)
+def _full_facts(minutes: Minutes, report: ReportObject, wording: Wording) -> HeaderFacts:
+    options, details = minutes.plan.get("options") or {}, read_details(minutes)
     debate = options.get("debate")
     return {
         "target": summary.format_subject(minutes),
@@ -91,23 +95,24 @@ def _full_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
     }
 
 
-def _format_fidelity(details: Json, wording: Wording) -> str:
+def _format_fidelity(details: ReviewDetails, wording: Wording) -> str:
     kind = details.get("fidelity") or ""
     return wording.heading(f"fidelity_{kind}") if kind in ("full", "degraded") else kind
 
 
-def _format_grouping(details: Json, wording: Wording) -> str:
+def _format_grouping(details: ReviewDetails, wording: Wording) -> str:
     """Format who grouped the findings; empty if there was nothing to group, and for runs of older versions."""
-    state = (details.get("grouping") or {}).get("clerk")
+    grouping = details.get("grouping")
+    state = grouping.get("clerk") if grouping else ""
     return wording.heading(f"grouped_{state}") if state in ("answered", "off", "absent", "unavailable") else ""
 
 
-def _common_facts(minutes: Minutes) -> Json:
-    notices = minutes.plan.get("notices") or []
+def _common_facts(minutes: Minutes) -> HeaderFacts:
+    notices, packet = minutes.plan.get("notices") or [], minutes.plan.get("packet")
     warnings = [single_line(line) for line in minutes.plan.get("warnings") or [] if line not in notices]
     return {
         "fork": format_fork(minutes),
-        "packet": format_packet_line(minutes.plan.get("packet") or {}),
+        "packet": format_packet_line(packet) if packet else "",
         "note": "; ".join(warnings),
     }
 
@@ -126,14 +131,14 @@ def _format_judge_counts(minutes: Minutes, wording: Wording) -> str:
     return wording.comma.join([heard, *more])
 
 
-def _format_effective_votes(minutes: Minutes, details: Json, wording: Wording) -> str:
+def _format_effective_votes(minutes: Minutes, details: ReviewDetails, wording: Wording) -> str:
     """Return how many votes of judges of one vendor count; empty if each judge has a vendor of its own."""
     if not details.get("n_eff") or details["n_eff"] >= minutes.answered_count or minutes.answered_count < 2:
         return ""
     return wording.heading("votes_count_as", votes=minutes.answered_count, effective=f"{details['n_eff']:g}")
 
 
-def build_footer(minutes: Minutes, value: Json) -> list[str]:
+def build_footer(minutes: Minutes, value: ReportObject) -> list[str]:
     """Return the lines with duration, responses, cost and the next command; `value` is the report object."""
     wording = find_wording(minutes)
     is_complete = value["status"] == "complete"
@@ -148,7 +153,7 @@ def build_footer(minutes: Minutes, value: Json) -> list[str]:
         *([f"{wording.heading('saved_by_stops')}{wording.colon}{saved}"] if saved else []),
         wording.heading("calls_counted", number=calls, count=calls),
         wording.heading("tokens_counted", sent=sent, received=received),
-        f"`council {'replay' if is_complete else 'resume'} {minutes.run}`",
+        f"`council {'runs replay' if is_complete else 'resume'} {minutes.run}`",
     ]
     return [f"{ended} {summary.format_response_counts(minutes, wording)}", " · ".join(parts)]
 
@@ -171,7 +176,7 @@ def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
     wording, seat = find_wording(minutes), minutes.seat(said.seat)
     helpers = minutes.helpers(said.seat)
     served_as_requested = said.served_by == seat.model or minutes.is_from_fork(said)
-    facts: Json = {
+    facts: HeaderFacts = {
         "target": minutes.plan.get("target") or minutes.plan.get("question"),
         "judge": said.seat,
         "perspective": f"{seat.perspective} ({seat.role})" if seat.perspective else "",
@@ -192,13 +197,15 @@ class JudgesView(ReportView):
         }
 
     def report_fields(self, minutes: Minutes) -> Json:
-        """Return each judge's opinion, the findings that the second round changed, the verdict of each rule, and the grouping."""
+        """Return each judge's opinion, the findings that the second round changed, the verdict of each rule, and the
+        grouping.
+        """
         if summary.report_kind(minutes) not in ("validate", "quick"):
             return {}
-        details = summary.verdict_details(minutes)
-        changes = {key: list(details[key]) for key in ("withdrawn", "settled") if details.get(key)}
-        rules = {key: details[key] for key in ("by_rule", "uncorroborated", "grouping") if details.get(key)}
-        return {"opinions": summary.list_opinions(minutes), **changes, **rules}
+        details = read_details(minutes)
+        kept = ("withdrawn", "settled", "by_rule", "uncorroborated", "grouping")
+        changes = {key: details.get(key) for key in kept if details.get(key)}
+        return {"opinions": summary.list_opinions(minutes), **changes}
 
     def full_answer(self, minutes: Minutes) -> str:
         """Return the consolidation of the chair for a brainstorm or research run."""
@@ -215,7 +222,7 @@ class JudgesView(ReportView):
     def verdict_markdown(self, minutes: Minutes) -> str:
         return render_verdict_markdown(minutes) if self.verdict_text(minutes) else ""
 
-    def document(self, minutes: Minutes, report: Json) -> str:
+    def document(self, minutes: Minutes, report: ReportObject) -> str:
         return render_judges_report(minutes, report) if summary.report_kind(minutes) else ""
 
     def file_kind(self, task: str, protocol: str, options: Json) -> str:
@@ -277,7 +284,7 @@ def render_verdict_markdown(minutes: Minutes) -> str:
 # Report file
 
 
-def render_judges_report(minutes: Minutes, value: Json) -> str:
+def render_judges_report(minutes: Minutes, value: ReportObject) -> str:
     """Render the report file of a judges run; `value` is its report object."""
     kind, wording = summary.report_kind(minutes), find_wording(minutes)
     context = {
@@ -313,8 +320,8 @@ def _list_analysis_files(minutes: Minutes) -> list[str]:
 # Validate
 
 
-def _validate_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
-    rows, details = summary.list_findings(minutes), summary.verdict_details(minutes)
+def _validate_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
+    rows, details = summary.list_findings(minutes), read_details(minutes)
     blocks = _render_blocks(minutes, rows, wording)
     return {
         "heading": _format_heading(minutes, wording),
@@ -356,8 +363,8 @@ def _format_opinions(minutes: Minutes, wording: Wording) -> Iterable[str]:
 
 
 def _render_blocks(
-    minutes: Minutes, rows: list[Json], wording: Wording, *, own_words: bool = True
-) -> list[tuple[Json, str]]:
+    minutes: Minutes, rows: list[FindingRow], wording: Wording, *, own_words: bool = True
+) -> list[tuple[FindingRow, str]]:
     """Render each finding as a block, with what each judge of a group said, so that joining loses nothing."""
     places = {str(row.get("id")): str(row["location"] or "") for row in rows}
     seats = [seat for seat in minutes.planned_seats if seat.role and seat.perspective]
@@ -370,7 +377,7 @@ def _render_blocks(
     return rendered
 
 
-def _format_own_words(row: Json, wording: Wording) -> Iterable[str]:
+def _format_own_words(row: FindingRow, wording: Wording) -> Iterable[str]:
     said = row.get("by_judge") or []
     if len(said) > 1:
         yield f"{wording.heading('own_words')}{wording.colon.rstrip()}"
@@ -382,7 +389,7 @@ def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
         yield f"{summary.format_judge(minutes, one['seat'])}: {format_text(one['text'])}"
 
 
-def _format_dispute(row: Json) -> str:
+def _format_dispute(row: FindingRow) -> str:
     """Format a disputed finding with the reason of each judge that opposes it."""
     said = [f"{side['seat']}: {side['why']}" for side in row.get("disputes") or []]
     place = f"{format_code(row['location'])}: " if row["location"] else ""
@@ -401,7 +408,7 @@ def _build_positions(minutes: Minutes, wording: Wording) -> list[list[str]]:
         if len(summary.list_families(minutes)) > 1
         else [seat.name for seat in minutes.planned_seats]
     )
-    by = "family" if len(summary.list_families(minutes)) > 1 else "seat"
+    by: Literal["family", "seat"] = "family" if len(summary.list_families(minutes)) > 1 else "seat"
     if not rows:
         return []
     return [
@@ -410,8 +417,8 @@ def _build_positions(minutes: Minutes, wording: Wording) -> list[list[str]]:
     ]
 
 
-def _position_cells(row: Json, by: str, heads: Iterable[str]) -> list[str]:
-    def format_position(one: Json) -> str:
+def _position_cells(row: Disagreement, by: Literal["family", "seat"], heads: Iterable[str]) -> list[str]:
+    def format_position(one: SeatPosition) -> str:
         name = f" ({one['seat']})" if by == "family" else ""
         return f"{one['verdict']}: {one['why']}{name}"
 
@@ -422,7 +429,7 @@ def _position_cells(row: Json, by: str, heads: Iterable[str]) -> list[str]:
 
 
 def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
-    rows = minutes.verdict.get("insights") or []
+    rows: list[SingleFamilyFinding] = minutes.verdict.get("insights") or []
     by_family = {family: [row for row in rows if row["family"] == family] for family in summary.list_families(minutes)}
     return [
         (single_line(family), [f"({single_line(row['severity'])}) {first_sentence(row['finding'])}" for row in found])
@@ -433,7 +440,7 @@ def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
 # Debate
 
 
-def _shift_row(shift: Json, wording: Wording) -> list[str]:
+def _shift_row(shift: Shift, wording: Wording) -> list[str]:
     weak = f" **{wording.heading('weak_flip')}**" if shift["weak"] else ""
     changed = wording.heading("yes" if shift["changed"] else "no")
     return [
@@ -446,18 +453,20 @@ def _shift_row(shift: Json, wording: Wording) -> list[str]:
 
 
 def _format_exchanges(minutes: Minutes, wording: Wording) -> Iterable[str]:
-    for name, notes in (summary.verdict_details(minutes).get("notes") or {}).items():
+    for name, notes in (read_details(minutes).get("notes") or {}).items():
         judge = summary.format_judge(minutes, name)
         for one in notes["challenges"]:
             head = wording.heading("challenges", judge=judge, other=summary.format_judge(minutes, one["target_judge"]))
             yield f"{head}{wording.colon}{_end_sentence(format_text(one['claim']))} {format_text(one['response'])}"
-        for one in notes["acknowledgments"]:
-            head = wording.heading("grants", judge=judge, other=summary.format_judge(minutes, one["source_judge"]))
-            yield f"{head}{wording.colon}{_end_sentence(format_text(one['point']))} {format_text(one['impact'])}"
+        for granted in notes["acknowledgments"]:
+            other = summary.format_judge(minutes, granted["source_judge"])
+            head = wording.heading("grants", judge=judge, other=other)
+            point, impact = format_text(granted["point"]), format_text(granted["impact"])
+            yield f"{head}{wording.colon}{_end_sentence(point)} {impact}"
 
 
 def _format_steel_men(minutes: Minutes) -> Iterable[str]:
-    for name, notes in (summary.verdict_details(minutes).get("notes") or {}).items():
+    for name, notes in (read_details(minutes).get("notes") or {}).items():
         if notes["steel_man"].strip():
             yield f"{summary.format_judge(minutes, name)}: {format_text(notes['steel_man'])}"
 
@@ -465,14 +474,14 @@ def _format_steel_men(minutes: Minutes) -> Iterable[str]:
 def _format_dropped_findings(minutes: Minutes) -> list[str]:
     return [
         f"{summary.format_judge(minutes, row['seat'])}: {format_text(row['finding'])} ({single_line(row['severity'])})"
-        for row in summary.verdict_details(minutes).get("dropped") or []
+        for row in read_details(minutes).get("dropped") or []
     ]
 
 
 # Quick
 
 
-def _quick_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
+def _quick_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
     said = next((one for seat in minutes.planned_seats if (one := summary.last_statement(minutes, seat.name))), None)
     reply = dict(said.reply) if said and said.reply else {}
     text = said.said if said else wording.heading("judge_did_not_answer")
@@ -490,8 +499,8 @@ def _quick_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
 # Brainstorm and research
 
 
-def _brainstorm_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
-    judges = summary.last_replies(minutes)
+def _brainstorm_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
+    judges = {name: reply.get("options") or [] for name, reply in summary.last_replies(minutes).items()}
     return {
         "names": list(map(format_cell, judges)),
         "options": _option_rows(judges),
@@ -499,12 +508,12 @@ def _brainstorm_context(minutes: Minutes, wording: Wording, report: Json) -> Jso
     }
 
 
-def _option_rows(judges: dict[str, Json]) -> list[list[str]]:
+def _option_rows(judges: Mapping[str, Sequence[OptionRow]]) -> list[list[str]]:
     """Return one row per option name and one column per judge."""
     names: dict[str, str] = {}
     rated: dict[tuple[str, str], str] = {}
-    for judge, reply in judges.items():
-        for option in reply.get("options") or []:
+    for judge, options in judges.items():
+        for option in options:
             key = " ".join(option["name"].lower().split())
             names.setdefault(key, option["name"])
             rated[key, judge] = option["assessment"]
@@ -514,35 +523,35 @@ def _option_rows(judges: dict[str, Json]) -> list[list[str]]:
     ]
 
 
-def _format_trade_offs(minutes: Minutes, judges: dict[str, Json], wording: Wording) -> Iterable[str]:
+def _format_trade_offs(minutes: Minutes, judges: Mapping[str, Sequence[OptionRow]], wording: Wording) -> Iterable[str]:
     """Format the trade-offs of the chair, or the pros and cons of each judge if there was no chair."""
-    merged = summary.verdict_details(minutes).get("consolidation")
+    merged = read_details(minutes).get("consolidation")
     if merged:
         for one in merged["trade_offs"]:
             buys, costs = _end_sentence(format_text(one["buys"])), format_text(one["costs"])
             yield wording.heading("option_trades", option=format_text(one["option"]), buys=buys, costs=costs)
         return
-    for judge, reply in judges.items():
-        for option in reply.get("options") or []:
+    for judge, options in judges.items():
+        for option in options:
             pros, cons = (
-                wording.semicolon.join(map(format_text, option[side])) or wording.heading("none_given")
-                for side in ("pros", "cons")
+                wording.semicolon.join(map(format_text, points)) or wording.heading("none_given")
+                for points in (option["pros"], option["cons"])
             )
             named = f"**{format_text(option['name'])}** ({single_line(judge)})"
             yield wording.heading("option_pros_and_cons", option=named, pros=_end_sentence(pros), cons=cons)
 
 
-def _research_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
+def _research_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
     judges = summary.last_replies(minutes)
-    merged = summary.verdict_details(minutes).get("consolidation") or {}
-    themes = [(format_text(one["name"]), list(map(format_text, one["findings"]))) for one in merged.get("themes") or []]
+    merged = read_details(minutes).get("consolidation")
+    listed = (merged.get("themes") or []) if merged else []
+    themes = [(format_text(one["name"]), list(map(format_text, one["findings"]))) for one in listed]
     alone = [
         (wording.heading("findings_of", judge=single_line(name)), list(map(format_text, one.get("findings") or [])))
         for name, one in judges.items()
     ]
-    open_ = merged.get("open_questions") or [
-        one for reply in judges.values() for one in reply.get("open_questions") or []
-    ]
+    merged_questions = merged.get("open_questions") if merged else None
+    open_ = merged_questions or [one for reply in judges.values() for one in reply.get("open_questions") or []]
     return {
         "facets": [
             [

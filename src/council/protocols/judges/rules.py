@@ -59,8 +59,9 @@ def decide_by_corroboration(
 ) -> Consensus:
     """Apply the consensus rule after every FAIL without evidence has become a WARN.
 
-    A FAIL counts if judges of a second family say FAIL too (a fallback of the first family does not confirm it), or if its judge is in `verified` (has a finding at a
-    verified location) or in `survived` (kept a critical finding that was challenged).
+    A FAIL counts if judges of a second family say FAIL too (a fallback of the first family does not confirm it), or if
+    its judge is in `verified` (has a finding at a verified location) or in `survived` (kept a critical finding that was
+    challenged).
     """
     counted = _countable_votes(votes)
     failing = [vote for vote in counted if vote.verdict == "FAIL"]
@@ -123,7 +124,10 @@ def is_weak_flip(r1_verdict: str, r2_verdict: str, *cited: str) -> bool:
 
 
 def cites_evidence(text: str) -> bool:
-    """Return whether the text cites something specific. A heuristic: it only sets a flag in the report, never a verdict."""
+    """Return whether the text cites something specific.
+
+    A heuristic: it only sets a flag in the report, never a verdict.
+    """
     return any(pattern.search(text[:20_000]) for pattern in (_LOCATION, _OWN_ERROR, _MISSED_CASE))
 
 

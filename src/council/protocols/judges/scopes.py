@@ -242,7 +242,10 @@ _BETWEEN = re.compile(  # between the parameters and the body
 
 
 def _opens_block(rest: str, below: Sequence[Row]) -> bool:
-    """Return whether a body follows the parameters, so that a name with brackets is no call. `rest` starts with the bracket."""
+    """Return whether a body follows the parameters, so that a name with brackets is no call.
+
+    `rest` starts with the bracket.
+    """
     text = "\n".join([rest, *(row.text for row in below[:MAX_HEADER_LINES])])
     depth = 0
     for n, sign in enumerate(text):

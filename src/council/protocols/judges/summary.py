@@ -7,9 +7,11 @@ import re
 from council.engine.degraded import count_asked_seats, format_missing_lines
 from council.engine.layout import describe_state, final_state, find_wording, format_count, list_holders
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
+from council.engine.records import Disagreement, FindingRow, FindingWords
+from council.protocols.judges.details import ChangedFinding, OpinionRow, read_details
 from council.protocols.judges.finding_blocks import format_findings, is_shared, sort_for_reader
 from council.text_cleanup import clean, cut_words, first_sentence, shorten_sentences, single_line
-from council.types import Json
+from council.types import Json, TrustFactRow
 from council.wording import Wording
 
 JUDGE_TASKS = ("validate", "brainstorm", "research")
@@ -23,10 +25,6 @@ def report_kind(minutes: Minutes) -> str:
     if alone and plan.get("task") not in ("ask", "brainstorm", "research"):
         return "quick"
     return plan["task"] if plan.get("task") in JUDGE_TASKS else ""
-
-
-def verdict_details(minutes: Minutes) -> Json:
-    return minutes.verdict.get("details") or {}
 
 
 def format_subject(minutes: Minutes) -> str:
@@ -75,7 +73,7 @@ def column_name(seat: SeatMinutes) -> str:
 def build_verdict_table(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a header and one row per family: the verdict of each judge and of the family."""
     columns = list(dict.fromkeys(column_name(seat) for seat in minutes.planned_seats))
-    verdicts = verdict_details(minutes).get("families") or {}
+    verdicts = read_details(minutes).get("families") or {}
     rows = []
     for family in list_families(minutes):
         seats = [seat for seat in minutes.planned_seats if seat.vendor == family]
@@ -119,46 +117,63 @@ def format_response_counts(minutes: Minutes, wording: Wording) -> str:
     )
 
 
-def list_findings(minutes: Minutes) -> list[Json]:
+def list_findings(minutes: Minutes) -> list[FindingRow]:
     """Return the grouped findings; for an unfinished run, the findings as each judge wrote them."""
-    if minutes.verdict.get("findings") or verdict_details(minutes):
+    if minutes.verdict.get("findings") or read_details(minutes):
         return list(minutes.verdict.get("findings") or [])
     return [
         _ungrouped_finding(name, row, len(last_replies(minutes)))
         for name, reply in last_replies(minutes).items()
-        for row in reply.get("findings") or []
-        if isinstance(row, dict)
+        for row in _list_stated_findings(reply)
     ]
 
 
-def _ungrouped_finding(name: str, row: Json, of: int) -> Json:
-    fix = row.get("fix") or row.get("recommendation") or "No fix specified"
-    unchecked: Json = {"found_by": [name], "of": of, "verified": False, "disputed": False, "unchecked": True}
-    return {"category": "", "why": "", "location": "", "ref": ""} | row | {"fix": fix} | unchecked
+def _list_stated_findings(reply: Json) -> list[FindingRow]:
+    rows: list[FindingRow] = reply.get("findings") or []
+    return [row for row in rows if isinstance(row, dict)]
 
 
-def list_opinions(minutes: Minutes) -> list[Json]:
+def _ungrouped_finding(name: str, row: FindingRow, of: int) -> FindingRow:
+    return {
+        **row,
+        "category": row.get("category", ""),
+        "why": row.get("why", ""),
+        "location": row.get("location", ""),
+        "ref": row.get("ref", ""),
+        "fix": row.get("fix") or row.get("recommendation") or "No fix specified",
+        "found_by": [name],
+        "of": of,
+        "verified": False,
+        "disputed": False,
+        "unchecked": True,
+    }
+
+
+def list_opinions(minutes: Minutes) -> list[OpinionRow]:
     """Return verdict, key insight and recommendation of each judge, in seating order, also of an unfinished run."""
-    if opinions := verdict_details(minutes).get("opinions"):
+    if opinions := read_details(minutes).get("opinions"):
         return list(opinions)
     return [
         {
             "seat": name,
-            **{key: reply.get(key) or "" for key in ("verdict", "confidence", "key_insight", "recommendation")},
+            "verdict": reply["verdict"],
+            "confidence": reply.get("confidence") or "",
+            "key_insight": reply.get("key_insight") or "",
+            "recommendation": reply.get("recommendation") or "",
         }
         for name, reply in last_replies(minutes).items()
         if reply.get("verdict")
     ]
 
 
-def _format_shared_member(fact: Json) -> str:
+def _format_shared_member(fact: TrustFactRow) -> str:
     seats = fact.get("seats") or []
     return f"{fact['detail']} as {', '.join(seats)}" if seats else fact["detail"]
 
 
 def list_remarks(minutes: Minutes) -> list[str]:
     """List the reasons to double-check the verdict."""
-    fields = verdict_details(minutes)
+    fields = read_details(minutes)
     inconsistent = [
         f"{format_judge(minutes, name)} said PASS and holds a critical finding: inconsistent, so the verdict can be no better than WARN."
         for name in fields.get("inconsistent") or []
@@ -210,7 +225,7 @@ def list_closing_sections(minutes: Minutes) -> list[list[str]]:
 def _format_remarks(minutes: Minutes) -> list[str]:
     converged = "The judges disagreed in R1 and agree in R2: check for anchoring."
     remarks = [line.replace("**", "") for line in list_remarks(minutes)]
-    return [*remarks, *([converged] if verdict_details(minutes).get("converged") else [])]
+    return [*remarks, *([converged] if read_details(minutes).get("converged") else [])]
 
 
 def format_headline(minutes: Minutes) -> str:
@@ -223,7 +238,7 @@ def format_headline(minutes: Minutes) -> str:
 
 
 def _format_families(minutes: Minutes) -> str:
-    ruled = verdict_details(minutes).get("families") or {}
+    ruled = read_details(minutes).get("families") or {}
     return " · ".join(
         f"{family} {ruled.get(family) or _format_family_states(minutes, family)}{_format_stand_ins(minutes, family)}"
         for family in list_families(minutes)
@@ -265,7 +280,7 @@ def _shorten_line(text: str, limit: int) -> str:
     return shorten_sentences(single_line(text, 20 * limit), limit)
 
 
-def format_judge_words(one: Json) -> str:
+def format_judge_words(one: FindingWords) -> str:
     """Format what one judge of a group said: id, severity, place and words."""
     if one.get("supports"):
         return single_line(f"{one['seat']} supports it in the second round")
@@ -276,14 +291,14 @@ def format_judge_words(one: Json) -> str:
 
 
 def _format_withdrawn(minutes: Minutes) -> list[str]:
-    rows = verdict_details(minutes).get("withdrawn") or []
+    rows = read_details(minutes).get("withdrawn") or []
     return [f"{'withdrawn':<{KIND_WIDTH}}{format_change(row)}" for row in rows]
 
 
-def format_change(row: Json) -> str:
+def format_change(row: ChangedFinding) -> str:
     """Format a withdrawn or newly rated finding with the judge's reason."""
     was = f", first {row['first_severity']}" if row.get("first_severity") else ""
-    found, why = (_shorten_line(row[key], MAX_REASON_CHARS) for key in ("finding", "why"))
+    found, why = (_shorten_line(text, MAX_REASON_CHARS) for text in (row["finding"], row["why"]))
     return f"{single_line(row['id'])} ({single_line(row['severity'])}{single_line(was)}) {found} Reason: {why}"
 
 
@@ -299,8 +314,10 @@ def _format_overview(minutes: Minutes) -> list[str]:
     return [f"{'shared':<{KIND_WIDTH}}{line}" for line in lines]
 
 
-def _format_overview_line(row: Json) -> str:
-    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of it."""
+def _format_overview_line(row: FindingRow) -> str:
+    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of
+    it.
+    """
     place = single_line(row["location"] or row["category"], 120)
     defect = single_line(row.get("defect") or first_sentence(row["description"]), 10 * MAX_DEFECT_CHARS)
     return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}): {cut_words(defect, MAX_DEFECT_CHARS)}"
@@ -315,9 +332,9 @@ def _format_disputes(minutes: Minutes) -> list[str]:
     ]
 
 
-def _format_positions(minutes: Minutes, row: Json) -> list[str]:
+def _format_positions(minutes: Minutes, row: Disagreement) -> list[str]:
     """Format one position per family, with the reasons of its judges."""
-    ruled = verdict_details(minutes).get("families") or {}
+    ruled = read_details(minutes).get("families") or {}
     held = {
         family: [one["why"] for one in row["positions"] if (one["family"], one["verdict"]) == (family, verdict)]
         for family, verdict in ruled.items()

@@ -9,9 +9,18 @@ from typing import Any
 
 from council.engine.agreement import list_shared_voices, round_voices
 from council.engine.council import Council
+from council.engine.records import Disagreement, Dissent, SeatPosition, SeatText, Shift
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
 from council.protocols.judges.clerk import Clerking
+from council.protocols.judges.details import (
+    ChangedFinding,
+    DebateNotesRow,
+    OpinionRow,
+    ReviewDetails,
+    SingleFamilyFinding,
+    VerdictHistory,
+)
 from council.protocols.judges.finding_ids import list_judge_names
 from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
 from council.protocols.judges.groups import (
@@ -25,13 +34,13 @@ from council.protocols.judges.groups import (
 from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.parts import list_unanswered
-from council.protocols.judges.replies import Opinion, SecondOpinion
+from council.protocols.judges.replies import DebateNotes, Opinion, SecondOpinion
 from council.protocols.judges.rules import ConfidenceLevel, Consensus, Vote
 from council.text_cleanup import cut_words, first_sentence, single_line, squash
 from council.types import (
     VERDICT_ORDER,
+    Agreement,
     Difference,
-    Json,
     OutcomeFacts,
     OutcomeKind,
     Packet,
@@ -57,7 +66,10 @@ def build_verdict(
     standing: StandingFindings,
     clerking: Clerking,
 ) -> Verdict:
-    """Build the verdict. Second-round verdicts replace first-round verdicts; findings stand unless they are withdrawn."""
+    """Build the verdict.
+
+    Second-round verdicts replace first-round verdicts; findings stand unless they are withdrawn.
+    """
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
     votes = _list_votes(final)
@@ -72,7 +84,7 @@ def build_verdict(
     holes = [*packet.holes, *dict.fromkeys(cut_material), *list_unanswered(r1)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
-    by_rule = {
+    by_rule: dict[str, str | None] = {
         rule: consensus_rules.cap_verdict(one.verdict, holes, packet.empty, critical) for rule, one in results.items()
     }
     supported = [replace(one, seat=seat) for one in standing.findings for seat in standing.supporters.get(one.id, ())]
@@ -84,6 +96,37 @@ def build_verdict(
     limited = options.quick or single or bool(r2.absent) or (critical and result.verdict == "PASS")
     confidence: ConfidenceLevel | None = "MEDIUM" if limited and result.confidence == "HIGH" else result.confidence
     rows = build_rows(groups)
+    agreement, shared_by = _compare_first_votes(first, verdict)
+    details: ReviewDetails = {
+        "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1},
+        "families": dict(result.families),
+        "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_voices(votes)),
+        "rule": options.rule,
+        "by_rule": by_rule,
+        "uncorroborated": list(results["corroborated"].weakened),
+        "weakened": list(result.weakened),
+        "inconsistent": list(inconsistent),
+        "critical": critical,
+        "opinions": [_build_opinion(r1, statement) for statement in final.values()],
+        "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
+        "settled": [_change_row(finding, why) for finding, why in standing.settled],
+        "problems": [*standing.problems, *clerk_problems],
+        "grouping": {
+            "by": "clerk" if clerking.state == "answered" else "rule",
+            "clerk": clerking.state,
+            "why": clerking.reason,
+        },
+        "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
+        "r2_missing": list(r2.absent),
+        "rounds": 2 if r2 else 1,
+        "fidelity": "full",
+        "notes": {name: _dump_notes(statement.reply.debate_notes) for name, statement in r2.items()},
+        "quick": options.quick,
+        "profile": options.profile,
+        "mixed": options.mixed,
+        "holes": holes,
+        "empty": packet.empty,
+    }
     return Verdict(
         _choose_recommendation(r1, final, groups),
         verdict=verdict,
@@ -95,37 +138,9 @@ def build_verdict(
         shifts=tuple(shifts),
         dissent=tuple(_list_dissent(r1, final, result)),
         blind_spots=tuple(_list_blind_spots(r2)),
-        details={
-            "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1},
-            "families": dict(result.families),
-            "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_voices(votes)),
-            "rule": options.rule,
-            "by_rule": by_rule,
-            "uncorroborated": list(results["corroborated"].weakened),
-            "weakened": list(result.weakened),
-            "inconsistent": list(inconsistent),
-            "critical": critical,
-            "opinions": [_build_opinion(r1, statement) for statement in final.values()],
-            "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
-            "settled": [_change_row(finding, why) for finding, why in standing.settled],
-            "problems": [*standing.problems, *clerk_problems],
-            "grouping": {
-                "by": "clerk" if clerking.state == "answered" else "rule",
-                "clerk": clerking.state,
-                "why": clerking.reason,
-            },
-            "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
-            "r2_missing": list(r2.absent),
-            "rounds": 2 if r2 else 1,
-            "fidelity": "full",
-            "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
-            "quick": options.quick,
-            "profile": options.profile,
-            "mixed": options.mixed,
-            "holes": holes,
-            "empty": packet.empty,
-        },
-        **_compare_first_votes(first, verdict),
+        details=dict(details),
+        agreement=agreement,
+        shared_by=shared_by,
         joined=tuple(name for name in joined if verdict == final[name].reply.verdict),
         common=tuple(_name_finding(row["description"], row["defect"]) for row in rows if len(row["held_by"]) > 1),
         differences=tuple(_list_differences(r1, final, groups)),
@@ -165,9 +180,17 @@ def _collect_changes(r2: Round[SecondOpinion]) -> Changes:
     )
 
 
-def _change_row(finding: Finding, why: str) -> Json:
-    row = {"seat": finding.seat, "id": finding.id, "finding": finding.description, "severity": finding.severity}
-    return row | {"why": why} | ({"first_severity": finding.first_severity} if finding.first_severity else {})
+def _change_row(finding: Finding, why: str) -> ChangedFinding:
+    row: ChangedFinding = {
+        "seat": finding.seat,
+        "id": finding.id,
+        "finding": finding.description,
+        "severity": finding.severity,
+        "why": why,
+    }
+    if finding.first_severity:
+        row["first_severity"] = finding.first_severity
+    return row
 
 
 def _list_votes(final: Mapping[str, Statement[Opinion]]) -> list[Vote]:
@@ -183,7 +206,7 @@ def _list_trust_facts(
     rounds: Sequence[Round[Any]],
     findings: Sequence[Finding],
     inconsistent: Sequence[str],
-    shifts: Sequence[Json],
+    shifts: Sequence[Shift],
 ) -> list[TrustFact]:
     facts = [TrustFact("no_material")] if packet.empty else []
     facts += [TrustFact("substituted")] if packet.substitution else []
@@ -199,14 +222,12 @@ def _list_trust_facts(
     return facts
 
 
-def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> Json:
+def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> tuple[Agreement, tuple[str, ...] | None]:
     """Return whether the first votes agree, and who gave the verdict at once. DISAGREE says that they do not."""
     if verdict == "DISAGREE":
-        return {"agreement": "none", "shared_by": None}
-    return {
-        "agreement": consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(first)]),
-        "shared_by": tuple(vote.seat for vote in first if vote.verdict == verdict),
-    }
+        return "none", None
+    agreement = consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(first)])
+    return agreement, tuple(vote.seat for vote in first if vote.verdict == verdict)
 
 
 def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
@@ -221,7 +242,9 @@ def _name_group(one: FindingGroup) -> str:
 
 
 def _name_finding(description: str, defect: str) -> str:
-    """Return a finding in a few words: its first sentence or the clerk's, the one that fits; else the shorter one, cut."""
+    """Return a finding in a few words: its first sentence or the clerk's, the one that fits; else the shorter one,
+    cut.
+    """
     names = [name for name in (first_sentence(description), defect.rstrip(".")) if name]
     shortest = min(names, key=len, default="")
     return next((name for name in names if len(name) <= MAX_NAME_CHARS), cut_words(shortest, MAX_NAME_CHARS))
@@ -291,7 +314,7 @@ def _resolve_judge(name: str, names: Mapping[str, tuple[str, ...]]) -> str:
     return seats[0] if len(seats) == 1 else name
 
 
-def _list_blind_spots(r2: Round[SecondOpinion]) -> list[Json]:
+def _list_blind_spots(r2: Round[SecondOpinion]) -> list[SeatText]:
     return [
         {"seat": name, "text": text.strip()}
         for name, statement in r2.items()
@@ -347,7 +370,8 @@ def _list_held_findings(standing: StandingFindings) -> list[Finding]:
 
 
 def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str, str], int]:
-    """Return the voice behind each finding id and, under its name, behind the second round of each seat; and their number.
+    """Return the voice behind each finding id and, under its name, behind the second round of each seat; and their
+    number.
 
     A model that answered for several judges by fallback, in either round, is one voice and cannot confirm itself.
     """
@@ -399,13 +423,35 @@ def _list_opponents(
     return tuple(found.items())
 
 
+def _dump_notes(notes: DebateNotes) -> DebateNotesRow:
+    return {
+        "revised_from": notes.revised_from,
+        "steel_man": notes.steel_man,
+        "challenges": [
+            {
+                "target_judge": one.target_judge,
+                "finding": one.finding,
+                "claim": one.claim,
+                "response": one.response,
+            }
+            for one in notes.challenges
+        ],
+        "acknowledgments": [
+            {"source_judge": one.source_judge, "point": one.point, "impact": one.impact}
+            for one in notes.acknowledgments
+        ],
+    }
+
+
 # Recommendation
 
 
 def _choose_recommendation(
     r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], groups: list[FindingGroup]
 ) -> str:
-    """Return what to do about the most severe verified finding, else the strictest judge's recommendation, with the source."""
+    """Return what to do about the most severe verified finding, else the strictest judge's recommendation, with the
+    source.
+    """
     for one in groups:
         if one.location_member.is_verified and one.severity != "minor":
             return format_next_step(one)
@@ -428,7 +474,9 @@ def format_next_step(one: FindingGroup) -> str:
 
 
 def _shorten_advice(text: str) -> str:
-    """Return advice in words that fits a next step, whole or its first sentence; empty for code and for a long sentence."""
+    """Return advice in words that fits a next step, whole or its first sentence; empty for code and for a long
+    sentence.
+    """
     shown = text if len(text) <= MAX_STEP_CHARS else first_sentence(text)
     return shown if is_sentence(shown) and len(shown) <= MAX_STEP_CHARS else ""
 
@@ -455,16 +503,23 @@ def _last_words(r1: Round[Opinion], said: Statement[Opinion], name: str) -> str:
 # Positions
 
 
-def _build_opinion(r1: Round[Opinion], said: Statement[Opinion]) -> Json:
-    told = {name: _last_words(r1, said, name) for name in ("key_insight", "recommendation")}
-    return {"seat": said.seat.name, "verdict": said.reply.verdict, "confidence": said.reply.confidence, **told}
+def _build_opinion(r1: Round[Opinion], said: Statement[Opinion]) -> OpinionRow:
+    return {
+        "seat": said.seat.name,
+        "verdict": said.reply.verdict,
+        "confidence": said.reply.confidence,
+        "key_insight": _last_words(r1, said, "key_insight"),
+        "recommendation": _last_words(r1, said, "recommendation"),
+    }
 
 
-def _list_disagreements(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], verdict: str | None) -> list[Json]:
+def _list_disagreements(
+    r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], verdict: str | None
+) -> list[Disagreement]:
     """Return the judges' verdicts and reasons if they differ."""
     if len(set(_list_verdicts(final))) < 2:
         return []
-    positions = [
+    positions: list[SeatPosition] = [
         {
             "seat": name,
             "family": statement.seat.vendor,
@@ -478,7 +533,7 @@ def _list_disagreements(r1: Round[Opinion], final: Mapping[str, Statement[Opinio
     ]
 
 
-def _list_dissent(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], result: Consensus) -> list[Json]:
+def _list_dissent(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], result: Consensus) -> list[Dissent]:
     return [
         {"seat": name, "position": statement.reply.verdict, "text": _last_words(r1, statement, "key_insight")}
         for name, statement in final.items()
@@ -486,7 +541,7 @@ def _list_dissent(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], r
     ]
 
 
-def _list_single_family_findings(groups: list[FindingGroup], r1: Round[Opinion]) -> list[Json]:
+def _list_single_family_findings(groups: list[FindingGroup], r1: Round[Opinion]) -> list[SingleFamilyFinding]:
     """Return findings that only one vendor family reported."""
     vendors = {seat.name: seat.vendor for seat in r1.seats}
     if len(set(vendors.values())) < 2:
@@ -499,12 +554,12 @@ def _list_single_family_findings(groups: list[FindingGroup], r1: Round[Opinion])
     ]
 
 
-def _build_verdict_history(name: str, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Json:
+def _build_verdict_history(name: str, r1: Round[Opinion], r2: Round[SecondOpinion]) -> VerdictHistory:
     first, last = r1[name].reply, r2[name].reply if name in r2 else None
     return {"r1": first.verdict, "r2": last.verdict if last else None, "confidence": (last or first).confidence}
 
 
-def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Json]:
+def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Shift]:
     """Return each second-round judge's verdicts before and after, its reason, and whether the change is a weak flip."""
     return [
         {

@@ -6,13 +6,12 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from pydantic import TypeAdapter, ValidationError
 
 from council.protocols.common.replies import ConfidenceField
 from council.text_cleanup import single_line
-from council.types import Json
 
 MAX_CLOSING_LINES = 12  # of an answer, in which its conclusion and its confidence are looked for
 MAX_CONCLUSION_CHARS = 600
@@ -41,6 +40,13 @@ _REMARK = re.compile(r"\s*[,;:(（，；、。.–—-]")
 _confidence: TypeAdapter[str] = TypeAdapter(ConfidenceField)
 
 
+class ClosingRow(TypedDict):
+    """How an answer ends, as it is stored."""
+
+    conclusion: str | None
+    confidence: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Closing:
     """How an answer ends: its conclusion in a sentence, and its confidence. None if it does not say."""
@@ -48,7 +54,7 @@ class Closing:
     conclusion: str | None = None
     confidence: str | None = None  # HIGH | MEDIUM | LOW
 
-    def as_json(self) -> Json:
+    def as_json(self) -> ClosingRow:
         return {"conclusion": self.conclusion, "confidence": self.confidence}
 
 
@@ -76,7 +82,9 @@ def read_closing(text: str) -> Closing:
 
 
 def _read_line(line: str) -> _Labelled | None:
-    """Return the label and the text of a line such as `**Confidence:** LOW` or `## Confidence`; None without a label."""
+    """Return the label and the text of a line such as `**Confidence:** LOW` or `## Confidence`; None without a
+    label.
+    """
     match = _LINE.match(line)
     name = _LABEL_TABLE.get(_BESIDE_LABEL.sub("", _fold(match["label"]))) if match else None
     return _Labelled(name, match["text"] or "") if match and name else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from council.engine.council import Council
+from council.engine.records import SectionRow
 from council.language import detect_language
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
 from council.protocols.common.sections import dump_sections
-from council.protocols.panel.closings import read_closing
+from council.protocols.panel.closings import ClosingRow, read_closing
 from council.protocols.panel.rules import (
     add_different_conclusions,
     build_sections,
@@ -16,6 +19,23 @@ from council.protocols.panel.rules import (
 )
 from council.types import Round, Verdict
 from council.wording import load_wording
+
+
+class ComparisonRow(TypedDict):
+    """Whether the clerk compared the answers."""
+
+    state: str  # answered | unneeded | unavailable | absent | stopped
+    why: str
+    unknown: list[str]  # labels that it named and that are no answers
+
+
+class PanelDetails(TypedDict):
+    """The details of a verdict."""
+
+    clerk: ComparisonRow
+    sections: list[SectionRow]
+    closings: dict[str, ClosingRow]  # by seat
+
 
 CAVEATS: dict[str, str] = {  # by the state of the clerk
     "unneeded": "Only one seat answered, so there is nothing to compare.",
@@ -44,16 +64,17 @@ def build_verdict(council: Council, answers: Round[None], points: ComparedAnswer
     sections = build_sections(points, texts, wording)
     noted = assess_points(points, answers)
     facts = (*noted.trust_facts, *list_confidence_facts(closings))
+    details: PanelDetails = {
+        "clerk": {"state": points.state, "why": points.reason, "unknown": list(points.unknown)},
+        "sections": dump_sections(sections),
+        "closings": {name: closing.as_json() for name, closing in closings.items()},
+    }
     return Verdict(
         format_digest(sections),
         caveats=(CAVEATS[points.state],) if points.state in CAVEATS else (),
         consensus=tuple({"point": one.point, "seats": list(one.seats)} for one in points.agreed),
         disagreements=tuple(describe_points(points.disputed)),
-        details={
-            "clerk": {"state": points.state, "why": points.reason, "unknown": list(points.unknown)},
-            "sections": dump_sections(sections),
-            "closings": {name: closing.as_json() for name, closing in closings.items()},
-        },
+        details=dict(details),
         notes=points.as_notes(),
         agreement_on="conclusions",
         **(noted._asdict() | {"trust_facts": facts}),

@@ -9,11 +9,12 @@ from itertools import combinations
 
 from council.engine.agreement import join_sides
 from council.engine.layout import close_code_fence, format_label
+from council.engine.records import Disagreement, SeatPosition
 from council.protocols.common.conclusions import compare_all
 from council.protocols.common.points import MAX_DISPUTED, ComparedAnswers
 from council.protocols.common.sections import Section
 from council.protocols.panel.closings import Closing
-from council.types import Difference, Json, TrustFact
+from council.types import Difference, TrustFact
 from council.wording import Wording
 
 MAX_HEADING_LEVEL = 6
@@ -74,10 +75,10 @@ def _find_largest_group(seats: Sequence[str], same: Collection[tuple[str, str]])
     return ()
 
 
-def describe_points(differences: Iterable[Difference]) -> Iterator[Json]:
+def describe_points(differences: Iterable[Difference]) -> Iterator[Disagreement]:
     """Yield the disputed points as rows of `disagreements`."""
     for one in differences:
-        positions = [
+        positions: list[SeatPosition] = [
             {"seat": seat, "position": side.position, "assumes": side.assumes}
             for side in one.sides
             for seat in side.seats

@@ -6,17 +6,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, response_names
+from council.engine.records import Disagreement, Dissent, SeatPosition
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
-from council.protocols.ranking.rules import RankingTable, filter_ballots
+from council.protocols.ranking.rules import (
+    BallotRow,
+    LabelledStanding,
+    RankedAnswer,
+    RankingDetails,
+    RankingTable,
+    filter_ballots,
+)
 from council.text_cleanup import replace_labels
-from council.types import Json, Round, Seat, Statement, Verdict
+from council.types import Round, Seat, Statement, Verdict
 
 SeatNames = Mapping[str, str]  # seat → its name in this context
 LABEL_LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
@@ -81,11 +89,46 @@ def seats_by_label(responses: Mapping[str, Statement[Any]]) -> dict[str, str]:
     return {label: said.seat.name for label, said in responses.items()}
 
 
-def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Json:
+class SplitAnswer(TypedDict):
+    """An answer that some readers put first and others last, with their reasons."""
+
+    label: str
+    firsts: list[str]
+    lasts: list[str]
+
+
+class ChairBallotRow(TypedDict):
+    """An answer on a ballot: its labels for the chair and for the reader, and the reason."""
+
+    label: str
+    there: str
+    why: str
+
+
+class ChairBallot(TypedDict):
+    """A ballot as the chair sees it; the author is unknown if the reader gave no answer."""
+
+    author: str | None
+    rows: list[ChairBallotRow]
+
+
+class ChairContext(TypedDict):
+    """The ranking in the chair's prompt, under the labels that only the chair gets."""
+
+    table: list[LabelledStanding]
+    winner: str | None
+    differ: bool
+    best: dict[str, Statement[Any]]
+    disputes: list[str]
+    opposed: list[SplitAnswer]
+    ballots: list[ChairBallot]
+
+
+def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> ChairContext:
     """Return the disputes, the table and the ballots under the labels that only the chair gets."""
     label_of = {seat: label for label, seat in seats_by_label(responses).items()}
     names = {seat: f"Response {label}" for seat, label in label_of.items()}
-    rows = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
+    rows: list[LabelledStanding] = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
     place = {seat: n for n, seat in enumerate(label_of)}  # by label: seating order would reveal the authors
     slips = sorted(review.reader_ballots.values(), key=lambda slip: place.get(slip.reader, len(place)))
     return {
@@ -106,9 +149,9 @@ def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Js
     }
 
 
-def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> Json:
+def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> ChairBallot:
     there = {seat: label for label, seat in ballot.labels.items()}
-    rows = [
+    rows: list[ChairBallotRow] = [
         {"label": label_of[seat], "there": there[seat], "why": ballot.reason_for(seat, names)} for seat in ballot.order
     ]
     return {"author": label_of.get(ballot.reader), "rows": rows}
@@ -118,29 +161,30 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
     """Build the verdict from the chair's answer and the ballots. `labels` are the chair's; the readers' are added."""
     table, cast = review.table, rule.filter_ballots(review.ballots)
     names = {name: said.seat.label for name, said in review.answers.items()}
+    details: RankingDetails = {
+        "table": [row.as_json() for row in table.standings],
+        "winner": table.winner,
+        "differ": table.differ,
+        "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
+        "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
+        "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
+    }
     return Verdict(
         answer,
         result=rule.describe_outcome(table),
         caveats=() if cast else (UNRANKED_CAVEAT,),
         disagreements=(*_split_answers_json(review, names), *_tie_json(review, names)),
         dissent=tuple(_dissent_json(review, names)),
-        details={
-            "table": [row.as_json() for row in table.standings],
-            "winner": table.winner,
-            "differ": table.differ,
-            "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
-            "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
-            "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
-        },
+        details=dict(details),
     )
 
 
-def _ballot_json(slip: ReaderBallot, names: SeatNames) -> Json:
-    order = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
+def _ballot_json(slip: ReaderBallot, names: SeatNames) -> BallotRow:
+    order: list[RankedAnswer] = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
     return {"dispute": slip.relabel(slip.ballot.dispute, names), "order": order}
 
 
-def _split_answers_json(review: Review, names: SeatNames) -> list[Json]:
+def _split_answers_json(review: Review, names: SeatNames) -> list[Disagreement]:
     """Return the answers that one reader put first and another last."""
     return [
         {
@@ -154,7 +198,7 @@ def _split_answers_json(review: Review, names: SeatNames) -> list[Json]:
     ]
 
 
-def _tie_json(review: Review, names: SeatNames) -> list[Json]:
+def _tie_json(review: Review, names: SeatNames) -> list[Disagreement]:
     """Return the first choices, if no single answer won."""
     cast = rule.filter_ballots(review.ballots)
     if not cast or review.table.winner:
@@ -167,12 +211,14 @@ def _tie_json(review: Review, names: SeatNames) -> list[Json]:
     return [{"issue": "which answer is best: no answer is alone in first place", "positions": held}]
 
 
-def _positions_json(review: Review, readers: list[str], seat: str, position: str, names: SeatNames) -> list[Json]:
+def _positions_json(
+    review: Review, readers: list[str], seat: str, position: str, names: SeatNames
+) -> list[SeatPosition]:
     whys = review.reasons(readers, seat, names)
     return [{"seat": one, "position": position, "why": why} for one, why in zip(readers, whys, strict=True)]
 
 
-def _dissent_json(review: Review, names: SeatNames) -> list[Json]:
+def _dissent_json(review: Review, names: SeatNames) -> list[Dissent]:
     """Return the readers who put the winner last."""
     winner = review.table.winner
     return [

@@ -1,8 +1,8 @@
 """The reply of a reader in the ranking protocol: disputes, a reason for each response, and the order.
 
 The order is a plain list of labels, best first, so that no rank number can contradict it and small models fill it in
-correctly: of 36 ballots by the embedded model 35 were valid, against 14 with label and reason in one ranked row. It is the
-last field, so that the model decides on it after writing the reasons.
+correctly: of 36 ballots by the embedded model 35 were valid, against 14 with label and reason in one ranked row. It is
+the last field, so that the model decides on it after writing the reasons.
 """
 
 from __future__ import annotations

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, cast
+
 from council.engine.layout import describe_absence, find_wording, format_cell, format_label
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
+from council.protocols.ranking.rules import RankingDetails, RankingObject, ReaderPairRow, StandingRow
 from council.types import Json
 from council.wording import Wording
 
@@ -15,19 +18,40 @@ DIVIDED_PAIRS_SHOWN = 5
 class RankingView(ReportView):
     def report_fields(self, minutes: Minutes) -> Json:
         """Return table, agreement and ballots by seat; empty if no ranking was made."""
-        details = minutes.verdict.get("details") or {}
-        if "ballots" not in details:
+        details = _find_details(minutes)
+        if details is None:
             return {}
-        return {"ranking": {key: details[key] for key in ("table", "winner", "differ", "agreement", "ballots")}}
+        ranking: RankingObject = {
+            "table": details["table"],
+            "winner": details["winner"],
+            "differ": details["differ"],
+            "agreement": details["agreement"],
+            "ballots": details["ballots"],
+        }
+        return {"ranking": ranking}
 
     def layout_variables(self, minutes: Minutes) -> Json:
         return {"ranking": build_ranking(minutes, find_wording(minutes))}
 
 
-def build_ranking(minutes: Minutes, wording: Wording) -> Json:
-    """Return the table, the pairs (header first, [] for none) and the remarks; {} if there was no ranking."""
-    details = minutes.verdict.get("details") or {}
-    if "ballots" not in details:
+def _find_details(minutes: Minutes) -> RankingDetails | None:
+    """Return the ranking that the verdict recorded; None if none was made."""
+    stored = minutes.verdict.get("details") or {}
+    return cast("RankingDetails", stored) if "ballots" in stored else None
+
+
+class RankingParts(TypedDict, total=False):
+    """The ranking in a layout: tables have a header first, and no rows if there is nothing to show."""
+
+    table: list[list[str]]
+    remarks: list[str]
+    pairs: list[list[str]]
+
+
+def build_ranking(minutes: Minutes, wording: Wording) -> RankingParts:
+    """Return the tables and the remarks; empty if there was no ranking."""
+    details = _find_details(minutes)
+    if details is None:
         return {}
     compared = [pair for pair in details["agreement"] if pair["compared"]]
     return {
@@ -41,16 +65,16 @@ def build_ranking(minutes: Minutes, wording: Wording) -> Json:
     }
 
 
-def _has_comparisons(details: Json) -> bool:
+def _has_comparisons(details: RankingDetails) -> bool:
     return any(row["ballots"] for row in details["table"])
 
 
-def _build_table(rows: list[Json], wording: Wording) -> list[list[str]]:
+def _build_table(rows: list[StandingRow], wording: Wording) -> list[list[str]]:
     columns = ("place", "answer_of", "mean_rank", "borda", "ballots", "first_places")
     return [list(map(wording.heading, columns)), *(_build_row(row, wording) for row in rows)]
 
 
-def _build_row(row: Json, wording: Wording) -> list[str]:
+def _build_row(row: StandingRow, wording: Wording) -> list[str]:
     return [
         _format_number(row["place"], wording),
         format_cell(format_label(row["seat"])),
@@ -65,7 +89,7 @@ def _format_number(value: float | None, wording: Wording) -> str:
     return wording.heading("none") if value is None else f"{value:g}"
 
 
-def _describe_ballots(minutes: Minutes, details: Json, wording: Wording) -> list[str]:
+def _describe_ballots(minutes: Minutes, details: RankingDetails, wording: Wording) -> list[str]:
     rank = minutes.phases.get("rank")
     absences = rank.absent.values() if rank else ()
     absent = [f"{format_cell(missed.seat)}{wording.enclose(describe_absence(missed))}" for missed in absences]
@@ -81,7 +105,7 @@ def _describe_ballots(minutes: Minutes, details: Json, wording: Wording) -> list
     return lines
 
 
-def _describe_order(details: Json, wording: Wording) -> list[str]:
+def _describe_order(details: RankingDetails, wording: Wording) -> list[str]:
     if not _has_comparisons(details):
         return [wording.heading("no_comparison")]
     return [
@@ -91,19 +115,19 @@ def _describe_order(details: Json, wording: Wording) -> list[str]:
     ]
 
 
-def _describe_agreement(details: Json, compared: list[Json], wording: Wording) -> list[str]:
+def _describe_agreement(details: RankingDetails, compared: list[ReaderPairRow], wording: Wording) -> list[str]:
     if not details["agreement"]:
         return []
     if not compared:
         return [wording.heading("no_shared_pairs")]
-    same, pairs = (sum(pair[key] for pair in compared) for key in ("same", "compared"))
+    same, pairs = sum(pair["same"] for pair in compared), sum(pair["compared"] for pair in compared)
     parts = [wording.heading("readers_agree", share=f"{same / pairs:.0%}", pairs=wording.format_number(pairs))]
     if len(compared) > MAX_PAIRS:
         parts.append(wording.heading("divided_pairs", shown=DIVIDED_PAIRS_SHOWN, total=len(compared)))
     return [f"{wording.semicolon.join(parts)}{wording.period.rstrip()}"]
 
 
-def _build_pairs(compared: list[Json], wording: Wording) -> list[list[str]]:
+def _build_pairs(compared: list[ReaderPairRow], wording: Wording) -> list[list[str]]:
     shown = compared
     if len(compared) > MAX_PAIRS:
         shown = sorted(compared, key=lambda pair: pair["same"] / pair["compared"])[:DIVIDED_PAIRS_SHOWN]

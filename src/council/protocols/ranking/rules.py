@@ -7,13 +7,69 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import TypedDict
 
-from council.types import Json, OutcomeFacts, TrustFact
+from council.types import OutcomeFacts, TrustFact
 
 Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, best first
 MIN_BALLOTS_FOR_HIGH = (
     3  # first places needed for HIGH; with two ballots, one answer is first on both by chance in 3 of 4 cases
 )
+
+
+class StandingRow(TypedDict):
+    """A row of the ranking table as it is stored."""
+
+    seat: str
+    place: int | None
+    mean_rank: float | None
+    borda: float | None
+    ballots: int
+    firsts: int
+
+
+class LabelledStanding(StandingRow):
+    """A row of the table with the label under which the chair sees the answer."""
+
+    label: str
+
+
+class ReaderPairRow(TypedDict):
+    """How often two readers agreed, as it is stored."""
+
+    readers: list[str]
+    same: int
+    compared: int
+
+
+class RankedAnswer(TypedDict):
+    """A seat on a ballot, and the reader's reason."""
+
+    seat: str
+    why: str
+
+
+class BallotRow(TypedDict):
+    """The ballot of one reader, the best answer first."""
+
+    dispute: str
+    order: list[RankedAnswer]
+
+
+class RankingObject(TypedDict):
+    """The ranking in a report."""
+
+    table: list[StandingRow]
+    winner: str | None
+    differ: bool
+    agreement: list[ReaderPairRow]
+    ballots: dict[str, BallotRow]  # by reader
+
+
+class RankingDetails(RankingObject):
+    """The details of a verdict."""
+
+    labels: dict[str, dict[str, str]]  # by reader: label → seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +83,7 @@ class Standing:
     ballots: int  # that rank it
     firsts: int
 
-    def as_json(self) -> Json:
+    def as_json(self) -> StandingRow:
         return {
             "seat": self.seat,
             "place": self.place,
@@ -59,7 +115,7 @@ class ReaderPair:
     def share(self) -> Fraction | None:
         return Fraction(self.same, self.compared) if self.compared else None
 
-    def as_json(self) -> Json:
+    def as_json(self) -> ReaderPairRow:
         return {"readers": list(self.readers), "same": self.same, "compared": self.compared}
 
 
@@ -69,7 +125,8 @@ def filter_ballots(ballots: Ballots) -> dict[str, Sequence[str]]:
 
 
 def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] | None = None) -> RankingTable:
-    """Rank the answers of `seats` by mean rank; ties keep seating order. `weights` are those of readers; others count 1.
+    """Rank the answers of `seats` by mean rank; ties keep seating order. `weights` are those of readers; others count
+    1.
 
     Borda: on a ballot of m answers, place p earns m - p of m - 1 points. The sum is divided by the maximum, so that an
     answer on fewer or shorter ballots is not penalised. If all ballots have the same length, both orders are equal.

@@ -27,6 +27,7 @@ from council.protocols.common.check import (
 from council.protocols.common.lengths import count_words, find_opening, find_word_limit
 from council.protocols.refine.replies import Attack, Rewrite
 from council.protocols.refine.rules import (
+    RefineDetails,
     assign_attackers,
     choose_settled_draft,
     describe_attacks,
@@ -123,10 +124,11 @@ async def return_settled_draft(council: Council, drafts: Round[None], attacks: A
     checked = Checked(draft, CheckFacts(readers, author, last_readers=readers))
     others = {name: found for name, found in attacks.errors.items() if name != author}
     noted = assess_notes(None, round_voices(drafts))._replace(agreement="full", shared_by=tuple(drafts))
+    details: RefineDetails = {"attacks": describe_attacks(others, {})}  # the check has those of the draft
     verdict = Verdict(
         draft.said,
         result=OutcomeFacts("settled", author, total=len(drafts)),
-        details={"attacks": describe_attacks(others, {})},  # the check has those of the draft
+        details=dict(details),
         **noted._asdict(),
     )
     if errors:
@@ -183,15 +185,16 @@ async def synthesise(
     shown = {label: said.seat.label for label, said in responses.items()}
     notes = parse_notes(written.outcome.text, response_names(seats), shown)
     noted = assess_notes(notes, round_voices(drafts))
-    base = (notes or {}).get("closest_draft")
+    base = notes["closest_draft"] if notes else None
+    details: RefineDetails = {
+        "attacks": describe_attacks(attacks.errors, rulings),
+        "labels": {council.chair.name: seats},
+    }
     verdict = Verdict(
         written.text,
         notes=notes,
         result=OutcomeFacts("built_on", base) if base and len(drafts) > 1 else None,
-        details={
-            "attacks": describe_attacks(attacks.errors, rulings),
-            "labels": {council.chair.name: seats},
-        },
+        details=dict(details),
         **noted._asdict(),
     )
     is_doubtful = is_contradicted(verdict.shared_by, attacks.opposed)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.types import Json
+
+if TYPE_CHECKING:  # a report needs no rules
+    from council.protocols.refine.rules import RefineDetails
 
 RULING_WORDS = {True: "right", False: "dismissed", None: "open"}
 
@@ -12,9 +17,16 @@ RULING_WORDS = {True: "right", False: "dismissed", None: "open"}
 class RefineView(ReportView):
     def report_fields(self, minutes: Minutes) -> Json:
         """Return the errors in the drafts; empty if the run ended before its text."""
-        details = minutes.verdict.get("details") or {}
-        return {"attacks": details["attacks"]} if "attacks" in details else {}
+        details = _find_details(minutes)
+        return {"attacks": details["attacks"]} if details else {}
 
     def layout_variables(self, minutes: Minutes) -> Json:
-        details = minutes.verdict.get("details") or {}
-        return {"attacks": [{**row, "status": RULING_WORDS[row["landed"]]} for row in details.get("attacks") or []]}
+        details = _find_details(minutes)
+        attacks = details["attacks"] if details else []
+        return {"attacks": [{**row, "status": RULING_WORDS[row["landed"]]} for row in attacks]}
+
+
+def _find_details(minutes: Minutes) -> RefineDetails | None:
+    """Return the details that the verdict recorded; None if the run ended before its text."""
+    stored = minutes.verdict.get("details") or {}
+    return cast("RefineDetails", stored) if "attacks" in stored else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NotRequired, TypedDict
 
-from council.protocols.common.check import FoundError, format_error, rule_errors
+from council.protocols.common.check import FoundError, FoundErrorRow, dump_error, format_error, rule_errors
 from council.protocols.common.issues import SEVERE, IssueRuling, Point
-from council.types import Json, Seat
+from council.types import Seat
 
 DraftErrors = Mapping[str, Mapping[str, FoundError]]  # author → the errors in its draft, by id
 RulingsByAuthor = Mapping[str, Sequence[Point]]
@@ -47,10 +48,32 @@ def list_unsettled_errors(errors: DraftErrors, rulings: RulingsByAuthor) -> dict
     return found
 
 
-def describe_attacks(errors: DraftErrors, rulings: RulingsByAuthor) -> list[Json]:
+class AttackRow(FoundErrorRow):
+    """An error that another seat found in a draft, and its author's ruling."""
+
+    id: str
+    author: str
+    landed: bool | None  # None: its author did not rule on it
+    why: str
+
+
+class RefineDetails(TypedDict):
+    """The details of a verdict."""
+
+    attacks: list[AttackRow]
+    labels: NotRequired[dict[str, dict[str, str]]]  # by reader: label → seat; without a synthesis there are none
+
+
+def describe_attacks(errors: DraftErrors, rulings: RulingsByAuthor) -> list[AttackRow]:
     """Return the errors in the drafts for the report, each with its author's ruling."""
     return [
-        {"id": name, "author": author, **error.model_dump(), "landed": ruling.landed, "why": ruling.why}
+        {
+            "id": name,
+            "author": author,
+            **dump_error(error),
+            "landed": ruling.landed,
+            "why": ruling.why,
+        }
         for author, name, error, ruling in _join_rulings(errors, rulings)
     ]
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from council.answer_filter import clean_answer
 from council.engine.council import Council
 from council.errors import SeatAbsent
-from council.protocols.common.check import Critique
-from council.types import Json, Statement, TrustFact, Verdict
+from council.protocols.common.check import Critique, FoundErrorRow, dump_error
+from council.types import Statement, TrustFact, Verdict
+
+
+class SoloRound(TypedDict):
+    """An attack of a seat on its own answer."""
+
+    errors: list[FoundErrorRow]
+    corrected: bool  # whether it wrote the answer again
+
 
 ROUNDS = (("attack", "rewrite"), ("attack-again", "rewrite-again"))
 
@@ -19,12 +27,12 @@ async def solo(council: Council) -> Verdict:
         drafts = await council.poll(council.members, "solo/draft")
     (seat,) = council.members
     said: Statement[Any] = drafts[seat.name]
-    rounds: list[Json] = []
+    rounds: list[SoloRound] = []
     for number, (attack, rewrite) in enumerate(ROUNDS, 1):
         try:
             async with council.phase(attack):
                 critique = await council.ask(seat, "solo/attack", reply=Critique, after=said, number=number)
-            rounds.append({"errors": [error.model_dump() for error in critique.reply.errors], "corrected": False})
+            rounds.append({"errors": list(map(dump_error, critique.reply.errors)), "corrected": False})
             if not critique.reply.errors:
                 skipped = [name for phases in ROUNDS[number - 1 :] for name in phases if name != attack]
                 council.note("no further attack", why="its author found no error in it", skipped=skipped)
@@ -41,7 +49,7 @@ async def solo(council: Council) -> Verdict:
     )
 
 
-def list_facts(seat: str, rounds: list[Json]) -> list[TrustFact]:
+def list_facts(seat: str, rounds: list[SoloRound]) -> list[TrustFact]:
     """Return the limits of an answer that only its author has examined."""
     if not rounds:
         return []

@@ -1,7 +1,7 @@
 """Schema migrations: one SQL file for each version of a database, applied in order. A file never changes.
 
-The files are read when a database is created or migrated. Statements have an empty line between them, so that functions need no
-parser; lines that start with `--` are comments.
+The files are read when a database is created or migrated. Statements have an empty line between them, so that functions
+need no parser; lines that start with `--` are comments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The answer card: decision first, trust and effect beside it, and what can be done with an answer from the page alone."""
+"""The answer card: decision first, trust and effect beside it, and what can be done with an answer from the page
+alone.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // Events of a run, and its minutes at any moment. Replay recreates streamed text from the statement and its duration, as
-// `council replay` does.
+// `council runs replay` does.
 
 import { addText, applyPatch, newMinutes, statementOf } from "./minutes.js";
 

@@ -1,0 +1,140 @@
+"""The object `council.eval/1`: the result of an evaluation, which `council.evals` makes and advice and the web page
+read.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from council.types import Json
+
+
+class IntervalObject(TypedDict):
+    """A mean and its 95 % interval; None without questions."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int  # questions
+
+
+class ComparisonObject(TypedDict):
+    """Two arms on the same questions."""
+
+    difference: IntervalObject
+    wrong_to_right: int
+    right_to_wrong: int
+    p_value: float
+    decided: bool
+
+
+class RivalComparison(ComparisonObject):
+    """A comparison with the arm that a council has to beat."""
+
+    arm: str
+
+
+ReliabilityRow = TypedDict(
+    "ReliabilityRow", {"from": float, "to": float, "confidence": float | None, "accuracy": IntervalObject}
+)
+ReliabilityRow.__doc__ = "The accuracy of the answers whose confidence is in one range."
+
+
+class EqualLength(TypedDict):
+    """The preference among texts of equal length; None if these are too few."""
+
+    n: int
+    preference: IntervalObject | None
+
+
+class PreferenceObject(TypedDict):
+    """What judges prefer, one arm against the base."""
+
+    preference: IntervalObject
+    p_value: float
+    decided: bool
+    needed_questions: int | None
+    comparisons: int
+    won: int
+    lost: int
+    ties: int
+    inconsistent: int
+    absent: int
+    agreement: float | None
+    score: float | None
+    base_score: float | None
+    words: float | None
+    base_words: float | None
+    equal_length: EqualLength
+
+
+class BlindArm(PreferenceObject):
+    """The blind comparison of an arm with the base, and its runs by item."""
+
+    against: str
+    runs: dict[str, str]
+
+
+class JudgeUse(TypedDict, total=False):
+    """What the judges used. `usd` is None if a price is unknown."""
+
+    tokens: int
+    calls: int
+    usd: float | None
+
+
+class BlindObject(JudgeUse):
+    """The blind comparisons of an evaluation."""
+
+    against: str
+    judges: list[str]
+    judging_members: dict[str, list[str]]  # the arms whose texts a judge wrote too
+    unfinished: int
+
+
+class EvalArm(TypedDict):
+    """The results of one arm."""
+
+    arm: str
+    protocol: str
+    options: Json
+    answered: int
+    accuracy: IntervalObject
+    unreadable: int
+    members: list[str]
+    tokens: int
+    calls: int
+    usd: float | None
+    seconds: float
+    against: RivalComparison | None
+    seats_corrected: int
+    seats_spoiled: int
+    effective_votes: float | None
+    brier: float | None
+    reliability: list[ReliabilityRow]
+    trust: dict[str, IntervalObject]
+    runs: dict[str, str]  # by item
+    blind: BlindArm | None
+
+
+class EvalObject(TypedDict):
+    """The result of an evaluation."""
+
+    schema: Literal["council.eval/1"]
+    dataset: str
+    questions: int
+    seed: int
+    equal: str
+    unfinished: int
+    members: list[str]
+    arms: list[EvalArm]
+    blind: BlindObject | None
+    conclusions: list[str]
+
+
+class StoredEval(EvalObject):
+    """A kept result of an evaluation, and the folder of its output."""
+
+    id: str
+    at: float
+    folder: str
