@@ -19,8 +19,7 @@ MIN_ENGLISH_WORDS = 10  # words of English alone in a text that is plainly Engli
 MIN_ENGLISH_LEAD = 4  # so many times the words that English does not have
 SIGN_WEIGHT = 0.5  # of a letter or an ending, compared with a frequent word
 CHARS_PER_WORD = 2  # of Chinese and Japanese
-MIN_CHINESE_CHARS = 12  # fewer Chinese characters without kana may be Japanese
-JAPANESE_WEIGHT = 0.7  # of such characters for Japanese
+MIN_CHINESE_CHARS = 12  # fewer Chinese characters without kana are Japanese if the question is
 OTHER = "other"  # a language without a list
 
 # Frequent words and signs. What several languages have counts less.
@@ -225,6 +224,9 @@ def detect_language(answer: str, question: str = "") -> str:
         return "en"
     said = _collect_evidence(answer)
     best = said.find_best()
+    may_be_kanji = best == "zh" and said.hits[best] < MIN_CHINESE_CHARS / CHARS_PER_WORD
+    if may_be_kanji and _collect_evidence(question).find_best() == "ja":
+        return "ja"
     if not best or said.hits[best] < MIN_HITS:
         both = Evidence()
         both.add_scaled(said, ANSWER_SCORE)
@@ -280,10 +282,8 @@ def _add_east_asian(prose: str, found: Evidence) -> None:
     count = (kana + han) / CHARS_PER_WORD
     if kana > (kana + han) / 10:
         found.add([("ja", 1.0)], max(count, MIN_HITS))
-    elif kana + han >= MIN_CHINESE_CHARS:
-        found.add([("zh", 1.0)], count)
     elif han:
-        found.add([("zh", 1.0), ("ja", JAPANESE_WEIGHT)], max(count, MIN_HITS / 2))
+        found.add([("zh", 1.0)], max(count, MIN_HITS / 2))
 
 
 @cache

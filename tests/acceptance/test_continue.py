@@ -131,6 +131,8 @@ def test_without_a_run_the_last_run_of_this_folder_is_continued(
     assert f"continues {then['run']}: " in council("--continue", "--dry-run", "rust", "or", "go?").out
     plan = council("-c", first, "--dry-run", "--json", NEXT).json
     assert (plan["continues"], plan["question"]) == (first, NEXT)
+    plan = council("-c", "refactor", "it", "now?", "--dry-run", "--json").json  # the word may be the start of an id
+    assert (plan["continues"], plan["question"]) == (then["run"], "refactor it now?")
     other = workspace.folder / "elsewhere"
     other.mkdir()
     monkeypatch.chdir(other)

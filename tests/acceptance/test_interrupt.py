@@ -37,6 +37,7 @@ def test_an_interrupted_run_is_marked_incomplete_and_resumes(
     sent = len(workspace.provider.log)
     resumed = council("resume", "--json")
     assert (resumed.code, resumed.json["status"]) == (0, "complete")
+    assert f"resuming: {3 if phase == 'improve' else 0} statements" in resumed.err
     assert resumed.json["report_path"] == stopped["report_path"]
     assert resumed.json["calls"]["in_doubt"] == 3
     again = {seen.model: seen.raw for seen in workspace.provider.log[sent : sent + 3]}

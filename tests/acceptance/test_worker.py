@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from council.runs.report_files import reserve_report_path
 from council.runs.service import Convener
 from council.runs.worker import Worker
-from council.runs.worker_client import request_worker
+from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, request_worker, worker_lock
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, check_store, wait_for_exit, wait_until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply
@@ -152,6 +153,18 @@ def test_a_new_worker_writes_the_report_that_a_killed_one_has_only_reserved(
 
 
 # Single worker
+
+
+def test_a_program_that_a_worker_starts_does_not_keep_its_lock(tmp_path: Path) -> None:
+    with worker_lock(tmp_path) as lock:
+        assert lock is not None
+        os.set_inheritable(lock, True)  # as in a worker, which inherits it from the process that started it
+        assert find_inherited_lock({LOCK_VARIABLE: str(lock)}, tmp_path) == lock
+        assert {find_inherited_lock({LOCK_VARIABLE: other}, tmp_path) for other in ("", "x", "0", "987654")} == {None}
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, close_fds=False)
+    with worker_lock(tmp_path) as next_lock:
+        assert next_lock is not None
+    child.communicate()
 
 
 @pytest.mark.behaviour("50-one-worker")

@@ -183,6 +183,22 @@ async def test_a_batch_yields_the_rows_as_they_end_and_continues(tmp_path: Path)
     assert not (tmp_path / "other.jsonl").exists()
 
 
+@pytest.mark.anyio
+@pytest.mark.behaviour("50-batch-library")
+async def test_a_batch_closes_its_members_when_it_ends(tmp_path: Path) -> None:
+    class Closing(Scripted):
+        is_closed = False
+
+        async def close(self) -> None:
+            self.is_closed = True
+
+    member = Closing()
+    how: dict[str, Any] = {"protocol": "triad", "members": [member], "seats": SEATS}
+    async for row in council.batch([{"question": "Tabs?"}], tmp_path / "out.jsonl", **how):
+        assert (row.status, member.is_closed) == ("complete", False)
+    assert member.is_closed
+
+
 # Custom protocols
 
 

@@ -456,6 +456,20 @@ async def test_a_duplicate_key_is_refused(store: SqliteStore, folder: Path) -> N
     assert len(asked(session)) == 1
 
 
+async def test_a_seat_joins_its_statements_once_in_a_phase(store: SqliteStore, folder: Path) -> None:
+    council = (await open_session(store, folder)).council
+
+    async def ask_parts() -> tuple[list[Statement[Any]], Pick]:
+        async with council.phase("part"):
+            return [await council.ask(ALPHA, "t/say")], Pick(leader="beta")
+
+    async with council.phase("draft"):
+        joined = await council.join(ALPHA, Pick, ask_parts)
+        with pytest.raises(DuplicateKey, match='"draft/alpha/join": open another phase'):
+            await council.join(ALPHA, Pick, ask_parts)
+    assert joined.reply.leader == "beta"
+
+
 @pytest.mark.behaviour("40-ledger-mismatch")
 async def test_a_changed_request_under_a_known_key_suggests_a_fork(store: SqliteStore, folder: Path) -> None:
     session = await open_session(store, folder, prompts={"t/other": "Something else."})

@@ -122,7 +122,7 @@ FRAGMENTS = (
     *("Let me know if you need more.", "Trust", ": HIGH", "Outcome", "- ", "agreed: x", "contested: y", "\\n", "\\"),
     *("<think>", "</think>", "Sure", "They agree", "Notes for the record: ", "'", '"', "`", "x", "If you want", "\r\n"),
     *("I hope this helps!", '{"agreed": ["a"], "contested": []}', "unique", "Dear Ann,", "council_notes = ", "  "),
-    *("# Final Answer", "Here is the final answer: Take it.", "word " * 60),
+    *("# Final Answer", "Here is the final answer: Take it.", "word " * 60, "!", "! beta"),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -105,6 +106,20 @@ def test_a_value_outside_the_choices_is_a_fault(
 ) -> None:
     with pytest.raises(Fault, match=words):
         parse_reply(reply, json.dumps(value), choices)
+
+
+Span = Enum("Span", {"SHORT": [1, 10], "LONG": [10, 100]})
+
+
+class Growth(Reply):
+    span: Span
+    why: str
+
+
+def test_an_example_is_told_from_the_reply_where_choices_are_no_texts() -> None:
+    example, reply = '{"span": [1, 10], "why": "…"}', '{"span": [10, 100], "why": "The data grows."}'
+    found = parse_reply(Growth, f"In the form {example}:\n\n{reply}", {})
+    assert (found.span, found.why) == (Span.LONG, "The data grows.")
 
 
 @pytest.mark.behaviour("10-rulings-by-id")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -33,6 +34,8 @@ CHOICES = ("a fox", "a dog", "the owl", "a bee")
         ("choice", "B", "Answer: A or B", False),
         ("choice", "B", "A dog and a bee could both be meant.", False),
         ("choice", "D", "The correct option is D.", True),
+        ("choice", "D", "I would choose (D) here.", True),
+        ("choice", "A", "It was, I think, A long day.", False),
         ("exact", "Berlin", "## Verdict\n\nAnswer: **Berlin**.\n\n## Next Steps\n\n1. Go.", True),
         ("exact", "Berlin", "berlin", True),
         ("exact", "Berlin", "Berlin or Bonn.\nBoth were capitals.", False),
@@ -84,6 +87,27 @@ def test_generated_questions_name_the_extra_that_is_missing(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     with pytest.raises(UsageError, match=r'pip install "model-council\[eval\]"'):
         load_dataset("gym:basic_arithmetic")
+
+
+def test_generated_questions_are_as_many_as_asked_for_or_30(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package is replaced by a generator of the same shape; a sweep test has the real one."""
+
+    class Sums(list[dict[str, str]]):
+        def score_answer(self, said: str, entry: dict[str, str]) -> float:
+            return float(said == entry["answer"])
+
+    def create_dataset(name: str, size: int, seed: int) -> Sums:
+        return Sums({"question": f"{n} + {seed}?", "answer": str(n + seed)} for n in range(size))
+
+    package, factory = ModuleType("reasoning_gym"), ModuleType("reasoning_gym.factory")
+    vars(package)["create_dataset"], vars(factory)["DATASETS"] = create_dataset, {"sums": None}
+    monkeypatch.setitem(sys.modules, "reasoning_gym", package)
+    monkeypatch.setitem(sys.modules, "reasoning_gym.factory", factory)
+    items = load_dataset("gym:sums", limit=3, seed=7)
+    assert [(item.question, item.is_right(f"Answer: {n + 7}")) for n, item in enumerate(items)] == [
+        (f"{n} + 7?", True) for n in range(3)
+    ]
+    assert len(load_dataset("gym:sums")) == 30
 
 
 def test_a_verifier_that_knows_one_spelling_accepts_another_case() -> None:

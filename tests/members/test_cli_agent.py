@@ -15,7 +15,7 @@ import pytest
 from council import events as ev
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
-from council.members import cli_agent
+from council.members import cli_agent, cli_process
 from council.members.cli_agent import CliAgentMember, vendor_model_id
 from council.members.cli_sandbox import AGENTS, CODEX_OPENAI, open_workspace
 from council.render.report import build_report
@@ -154,6 +154,21 @@ async def test_cancelled_call_leaves_no_process(habit: str, tmp_path: Path) -> N
     assert agents.left()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+    assert not agents.left()
+
+
+@pytest.mark.behaviour("issue-5-cli-gone")
+async def test_cancelled_agent_may_finish_its_work_before_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_process, "TERM_WAIT_S", 60.0)  # a busy machine may start the handler late
+    agents = FakeAgents(tmp_path, "ends_when_asked")
+    member = agents.member()
+    task = asyncio.ensure_future(member.send(member.prepare(make_ask()), lambda piece: None))
+    assert await eventually(lambda: any("prompt" in row for row in agents.log))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert agents.log[-1].get("finished")
     assert not agents.left()
 
 

@@ -264,6 +264,15 @@ def test_the_method_that_a_changed_method_overrides_is_shown_of_a_large_class(ro
 
 
 @pytest.mark.behaviour("packet-callers")
+@pytest.mark.parametrize(("name", "is_followed"), [("go", False), ("ack", True)])
+def test_a_name_of_two_letters_says_nothing(name: str, is_followed: bool, root: Path) -> None:
+    text = f"def {name}(x):\n    return x\n"
+    begin(root, {"shop.py": text, "order.py": f"from shop import {name}\n\n\ndef invoice():\n    return {name}(1)\n"})
+    write(root, {"shop.py": text.replace("return x", "return 2 * x")})
+    assert ("order.py" in shown(validate("", root))) is is_followed
+
+
+@pytest.mark.behaviour("packet-callers")
 def test_a_name_that_is_everywhere_is_not_followed_and_this_is_listed(root: Path) -> None:
     many = {f"m{n}.py": "def work(convert):\n" + "    convert(1)\n" * 5 for n in range(40)}
     begin(root, {"shop.py": "def convert(x):\n    return x\n", **many})

@@ -128,6 +128,15 @@ def test_the_definitions_around_a_line_are_found(example: Example) -> None:
 
 
 @pytest.mark.behaviour("packet-definitions")
+def test_imports_of_a_module_may_be_optional_and_those_of_a_function_are_its_own() -> None:
+    optional = "try:\n    import a\nexcept ImportError:\n    a = None\nif TYPE_CHECKING:\n    from b import B\n"
+    inner = "def total():\n    import c\n\n\nclass Cart:\n    import d\n"
+    source = parse_source("a.py", optional + inner)
+    assert source
+    assert list(source.list_imports()) == [(2, 2), (6, 6)]
+
+
+@pytest.mark.behaviour("packet-definitions")
 def test_a_long_definition_is_cut_to_its_head_the_place_and_its_end() -> None:
     long = Definition("total", 1, 500, 3, False, 1)
     assert merge_ranges(clip_definition(long, [200], most=100, around=20)) == ((1, 3), (180, 220), (500, 500))

@@ -36,6 +36,15 @@ def test_slices_names_and_lines_are_found(repo: Path) -> None:
     assert rows[5]["hits"] == [{"path": "src/auth/jwt.py", "line": 2, "text": "    return True"}]
 
 
+def test_a_long_path_is_found_whole_so_that_it_can_be_asked_for(repo: Path) -> None:
+    path = "/".join(["module"] * 40) + "/api.py"
+    write(repo, {path: "timeout = 30\n"})
+    names, lines = look(repo, {"names": ["api.py"], "patterns": ["timeout"]})
+    assert names["paths"] == [path] == [hit["path"] for hit in lines["hits"]]
+    [content] = look(repo, {"files": names["paths"]})
+    assert (content["content"], content["path"]) == ("timeout = 30\n", path[:200])
+
+
 @pytest.mark.behaviour("40-invisible-characters")
 def test_removed_invisible_characters_are_counted(repo: Path) -> None:
     write(repo, {"src/a.txt": "pl\u200bain\U000e0041\n", "src/b.txt": "plain\n"})

@@ -34,6 +34,16 @@ def test_the_request_of_a_long_text_is_at_its_start_or_its_end(place: str) -> No
     assert detect_domain(text) == "writing"
 
 
+@pytest.mark.behaviour("10-domain-is-the-work")
+@pytest.mark.parametrize(("chars", "domain"), [(70, "writing"), (71, "general")])
+def test_an_object_counts_only_in_the_70_characters_after_its_verb(chars: int, domain: str) -> None:
+    after = " a " + "long and winding " * 4
+    assert (
+        detect_domain(f"Can you write{after[: chars - len(' letter')].ljust(chars - len(' letter'), 'y')} letter")
+        == domain
+    )
+
+
 def test_the_intent_has_the_domain_of_the_question() -> None:
     assert (
         parse_intent(["Draft", "a", "letter"], {}, protocol=None, folder=Path(), known=("collaborative",)).domain

@@ -523,6 +523,7 @@ def test_an_adversarial_trigger_that_is_asked_for_gives_adversarial(words: str, 
         ("We need a house (should we buy or rent?)", 'the choice "should we buy or rent"'),
         ("Split src/billing or keep it?", 'the choice "Split src/billing or keep it"'),
         ("İstanbul or İzmir?", 'the choice "İstanbul or İzmir"'),
+        ("SHOULD WE MOVE TO İZMİR OR STAY?", 'the choice "SHOULD WE MOVE TO İZMİR OR STAY"'),
         ("买房还是租房？", 'the choice "买房还是租房"'),
         (
             f"Should we move to {'x' * 80} or stay?",
@@ -532,6 +533,12 @@ def test_an_adversarial_trigger_that_is_asked_for_gives_adversarial(words: str, 
 )
 def test_the_reason_quotes_a_choice_as_a_phrase(words: str, why: str) -> None:
     assert read(words).why == why
+
+
+def test_lettered_options_far_from_their_question_are_material() -> None:
+    options, question = "Our notes say: (a) buy the house (b) rent it. ", "What should we take?"
+    assert read(f"{options}{question}").protocol == "adversarial"
+    assert read(f"{options}{'The house is old. ' * 40}{question}").protocol == "collaborative"
 
 
 @pytest.mark.behaviour("000-trigger-both-lists")

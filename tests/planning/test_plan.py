@@ -23,6 +23,7 @@ from council.engine.reply import Reply
 from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
 from council.planning import rehearsal
+from council.planning.intent import Inferred
 from council.planning.plan import Plan
 from council.planning.rehearsal import rehearse
 from council.planning.setup import RunSetup
@@ -367,6 +368,18 @@ async def test_a_bare_verb_means_the_changes_in_the_work_tree(word: str) -> None
     assert (plan.question.task, plan.question.target) == ("validate", "the changes in the work tree")
     assert plan.why == "nothing was named, and the work tree has changes"
     assert [file.path for file in plan.packet.files] == ["new.py"]
+
+
+@pytest.mark.behaviour("00-bare-asks")
+@pytest.mark.parametrize(
+    ("words", "inferred"),
+    [([], Inferred.TASK), (["validate"], Inferred.TARGET), (["Is", "it", "sound?"], Inferred.NOTHING)],
+)
+async def test_a_plan_says_what_the_user_did_not_name(words: list[str], inferred: Inferred) -> None:
+    make_changed_repository()
+    convener = Convener(Path.cwd(), {})
+    assert (await convener.plan(words)).inferred is inferred
+    await convener.close()
 
 
 async def test_a_bare_verb_without_changes_is_refused() -> None:

@@ -7,6 +7,7 @@ import pytest
 from council.engine.trust import lowest_level
 from council.protocols.common.check import (
     Correction,
+    Critique,
     FoundError,
     choose_readers,
     list_check_facts,
@@ -38,6 +39,13 @@ def test_readers_are_of_other_vendors_than_the_author_and_of_different_ones(
 def test_a_chair_outside_the_seats_is_checked_by_two_seats_of_other_vendors() -> None:
     seats = [Seat("a", vendor="x"), Seat("b", vendor="y"), Seat("c", vendor="z")]
     assert [seat.name for seat in choose_readers(seats, Seat("chair", vendor="x"))] == ["b", "c"]
+
+
+@pytest.mark.parametrize(("words", "shown"), [(120, "word " * 119 + "word"), (121, "word " * 120 + "…")])
+def test_a_field_of_an_error_that_is_a_new_answer_is_cut(words: int, shown: str) -> None:
+    said = dict.fromkeys(("hits", "flaw", "correction", "harm"), "word " * (words - 1) + "word")
+    (error,) = Critique(errors=[FoundError(severity="FATAL", **said)]).counted_errors.values()
+    assert (error.hits, error.flaw, error.correction, error.harm) == (shown,) * 4
 
 
 def row(severity: str, state: str, check: int = 1) -> CheckedError:

@@ -46,10 +46,17 @@ def test_a_flag_is_a_mark_that_is_not_denied_explained_settled_or_supposed(row: 
         ("| # | Problem | Level |\n|---|---|---|\n| 1 | No backup | Critical |", "CRITICAL", "No backup"),
         ("**Issue:** the rate is old\n**Severity:** Critical\n**Status:** Open", "CRITICAL", "the rate is old"),
         ("CRITICAL: 1, IMPORTANT: 2, MINOR: 0", "CRITICAL", ""),
+        ("The rate is old.\n\n**Critical**", "CRITICAL", "The rate is old"),
+        ("## Critical issues", "CRITICAL", ""),
     ],
 )
 def test_a_flag_names_its_problem_in_a_few_words(text: str, severity: str, problem: str) -> None:
     assert [(flag.severity, flag.text) for flag in find_flags(text)] == [(severity, problem)]
+
+
+def test_a_flag_at_the_end_of_a_long_sentence_is_found() -> None:
+    (flag,) = find_flags("We compared many ways to store it, " * 20 + "and one critical issue remains: no backup")
+    assert flag.severity == "CRITICAL"
 
 
 def test_all_items_below_a_label_are_flags_until_the_next_label() -> None:

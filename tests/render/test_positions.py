@@ -9,10 +9,11 @@ import pytest
 from council.engine.records import PositionRow
 from council.events import Attempted, Billed
 from council.render.markdown import render_document
-from council.render.positions import build_position_history, build_positions, format_positions
+from council.render.positions import build_position_history, build_position_table, build_positions, format_positions
 from council.render.report import read_report
 from council.render.report_object import Report
 from council.render.terminal import format_summary
+from council.wording import load_wording
 from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion
 from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_absent, plan, seat, triage
 
@@ -44,6 +45,18 @@ def answered(protocol: str = "general", names: tuple[str, ...] = NAMES) -> RunBu
     return builder.end_phase()
 
 
+def test_the_table_of_a_report_has_a_row_for_each_topic_and_a_column_for_each_seat() -> None:
+    agreed = [claim("alpha", "Is it safe?", agrees=["beta"]), claim("beta", "is it safe", agrees=["alpha"])]
+    disputed = [dispute("How long?", side("alpha", "2 weeks", "beta"), side("beta", "6 weeks", "alpha"))]
+    minutes = answered().close(claims=agreed, disagreements=disputed).minutes
+    assert build_position_table(minutes, load_wording("en")) == [
+        ["Topic", "alpha", "beta", "gamma", "Status"],
+        ["How long?", "agrees", "opposes", "", "disputed"],
+        ["Is it safe?", "agrees", "agrees", "", "2 of 3"],
+    ]
+    assert build_position_table(answered().close().minutes, load_wording("en")) == []
+
+
 @pytest.mark.behaviour("17-disputed-names-opponent", "17-one-topic-one-row")
 @pytest.mark.parametrize(
     ("disagreements", "claims", "expected"),
@@ -72,6 +85,22 @@ def test_a_topic_is_one_row_and_disputed_only_with_an_opponent(
     minutes = answered().close(disagreements=disagreements, claims=claims).minutes
     rows = build_positions(minutes)
     assert [(row["status"], cells(row), row["disputed_by"]) for row in rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "shown"),
+    [
+        (side("alpha", "yes"), "yes: alpha says yes."),
+        (side("alpha", "yes", round2="NUANCE"), "yes, then NUANCE: alpha says yes."),
+        ({"seat": "alpha", "verdict": "PASS", "stance": "yes", "why": "It is tested."}, "PASS: It is tested."),
+        ({"seat": "alpha", "position": "now"}, "now"),
+        ({"seat": "alpha", "round2": "CONCEDE", "claim": "Too late."}, "CONCEDE: Too late."),
+        ({"seat": "alpha", "claim": "Too late."}, "Too late."),
+    ],
+)
+def test_a_side_of_a_dispute_has_its_word_what_became_of_it_and_its_claim(one: Json, shown: str) -> None:
+    (row,) = build_positions(answered().close(disagreements=[dispute("When?", one, side("beta", "no"))]).minutes)
+    assert row["seats"][0]["why"] == shown
 
 
 @pytest.mark.behaviour("17-disputed-names-opponent")

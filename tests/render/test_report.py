@@ -101,6 +101,33 @@ def test_report_rebuilt_from_the_same_entries_is_the_same_bytes() -> None:
     assert dump_report(build_report(builder.minutes)).endswith(b"}\n")
 
 
+def test_times_of_a_report_are_in_milliseconds() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha")
+    builder.at += 1.23456
+    value = build_report(builder.answer("alpha", "Tabs.", seconds=2.34567).end_phase().close().minutes)
+    assert (value["seconds"], value["seats"][0]["seconds"]) == (5.235, 2.346)
+
+
+def test_paths_of_findings_are_those_in_the_repository() -> None:
+    """A run in the folder `shop` has paths relative to it, and so have its judges."""
+    found = {"path": "cart.py", "location": "cart.py:7", "problem": "cart.py is long"}
+    said = [
+        {"seat": "judge-1", "location": "cart.py:8"},
+        {"seat": "judge-2", "location": "order.py:1"},
+        {"seat": "judge-3"},
+    ]
+    kept = {"path": "", "problem": "no tests"}
+    findings = [found, found | {"by_judge": said}, kept, "a text"]
+    value = build_report(RunBuilder(plan(packet={"prefix": "shop/"})).close(findings=findings).minutes)
+    moved = found | {"path": "shop/cart.py", "location": "shop/cart.py:7"}
+    assert value["findings"] == [
+        moved,
+        moved | {"by_judge": [said[0] | {"location": "shop/cart.py:8"}, *said[1:]]},
+        kept,
+        "a text",
+    ]
+
+
 def test_report_keeps_text_of_any_language_readable() -> None:
     assert "Leerzeichen – natürlich".encode() in dump_report(
         build_report(RunBuilder().close("Leerzeichen – natürlich").minutes)

@@ -1,8 +1,10 @@
-"""Forms for typed questions to a person: fields, and parsing of answers."""
+"""Questions to a person: while they are open, the fields of their forms, and parsing of answers."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,8 @@ from council.protocols.adversarial.replies import Attack, Triage
 from council.protocols.general.replies import Position, Queries, Reconsidered
 from council.protocols.judges.replies import Lookups, Opinion, SecondOpinion
 from council.protocols.ranking.replies import Ballot
-from council.runs.people import fill_form, find_mismatch, form_fields, main_field
+from council.runs.people import StoredQuestions, fill_form, find_mismatch, form_fields, main_field
+from council.store.sqlite import SqliteStore
 from council.types import Json
 from tests.reply_types import REPLY_TYPES
 
@@ -25,6 +28,26 @@ def schema(reply: type[Reply], **choices: Any) -> Json:
 
 def read(reply: type[Reply], text: str) -> Any:
     return parse_reply(reply, fill_form(schema(reply), text), {})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_a_question_is_open_while_its_seat_waits(is_answered: bool, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await store.write("r2345", [("run", ("a run", "here", 1.0, "42", "{}"))])
+    asking = asyncio.ensure_future(StoredQuestions(store, "r2345").ask("draft/ann", "ann", "Tabs or spaces?", None))
+    while not (rows := await store.list_open_asks("r2345")):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert [row["key"] for row in rows] == ["draft/ann"]
+    if is_answered:
+        assert await store.save_answer("r2345", "draft/ann", "Tabs.")
+        assert await asking == "Tabs."
+    else:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    assert await store.list_open_asks("r2345") == []
+    assert not await store.save_answer("r2345", "draft/ann", "Too late.")
+    store.close()
 
 
 # Fields

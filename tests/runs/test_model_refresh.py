@@ -200,6 +200,20 @@ async def test_retired_models_are_named_with_their_successors(vendors: Vendors) 
     assert members_of(await vendors.plan(models=["gemini-3-pro"]))[0] == KNOWN[2]
 
 
+@pytest.mark.behaviour("18-retired-models")
+async def test_a_list_that_may_be_a_part_retires_no_model(vendors: Vendors) -> None:
+    """A stored list that does not say whether it is complete may be the first page of one."""
+    vendors.config.write_text(vendors.config.read_text() + '[seats.beta]\nmodel = "openai:gpt-5.2"\n')
+    unlisted = "openai:gpt-5.2 is not listed by openai: use openai:gpt-5.6-sol."
+    assert unlisted in (await vendors.plan()).hints
+    file = vendors.cache / LISTS_FILE
+    rows = json.loads(file.read_text())
+    assert all(row.pop("is_complete") is not None for row in rows.values())
+    file.write_text(json.dumps(rows))
+    os.utime(file, (1, 1))
+    assert unlisted not in (await vendors.plan()).hints
+
+
 @pytest.mark.behaviour("50-notices-once-a-day")
 async def test_a_model_that_is_only_a_fallback_has_no_notice(vendors: Vendors) -> None:
     seats = "".join(f'[seats.{name}]\nmodel = "scripted:"\n' for name in ("beta", "gamma"))

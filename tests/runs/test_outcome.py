@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from council.engine.council import Council
-from council.errors import BudgetSpent
+from council.errors import BudgetSpent, StoreError
 from council.members.scripted import Scripted
 from council.protocols import Protocol
-from council.runs.outcome import end_cancelled, end_interrupted, run_protocol
+from council.runs.outcome import end_cancelled, end_interrupted, name_resume, run_protocol
 from council.store.sqlite import SqliteStore
 from council.types import Verdict
 from tests.run_session import open_session
@@ -58,6 +58,15 @@ async def test_a_run_cut_short_later_also_reports_the_partial_verdict(store: Sql
     assert [ending.stopped for ending in endings] == ["budget", "interrupted", "cancelled"]
     assert all(ending.verdict.answer.endswith("Two of three agree.") for ending in endings)
     assert all(ending.verdict.dissent == ("gamma",) for ending in endings)
+
+
+async def test_an_error_of_the_store_names_the_command_once(store: SqliteStore, tmp_path: Path) -> None:
+    run = (await open_session(store, tmp_path)).record.run
+    with pytest.raises(StoreError) as failed:
+        async with name_resume(store, run), name_resume(store, run):
+            raise StoreError("the disk is full")
+    kept = f"the stored answers of run {run} are kept: continue it with `council resume {run}`"
+    assert str(failed.value) == f"the disk is full; {kept}"
 
 
 async def test_a_complete_run_ignores_the_partial_verdict(store: SqliteStore, tmp_path: Path) -> None:

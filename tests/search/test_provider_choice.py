@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,6 +90,30 @@ def test_invalid_search_value_is_a_one_line_error(said: str, words: str) -> None
         choice(said, TAVILY_API_KEY="tvly-x")
     assert words in str(refused.value) and "\n" not in str(refused.value) and len(str(refused.value)) < 400
     assert "abcdefgh1234" not in str(refused.value) and "hunter2" not in str(refused.value)
+
+
+LOCKED = """
+import sys
+from pathlib import Path
+from council.errors import UsageError
+from council.search import resolve_search
+from council.settings import load_settings
+try:
+    print(resolve_search("files:papers", load_settings(Path(), {}), {}, Path()))
+except UsageError as error:
+    print(error)
+"""
+# Root may read every folder, without its capabilities only its own.
+AS_USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.getuid() == 0 else []
+
+
+@pytest.mark.skipif(bool(AS_USER) and not shutil.which("setpriv"), reason="root can read every folder")
+@pytest.mark.parametrize(("mode", "problem"), [(0o300, True), (0o400, True), (0o500, False)])
+def test_a_folder_that_cannot_be_read_is_refused(mode: int, problem: bool) -> None:
+    Path("papers").mkdir(mode=mode)
+    done = subprocess.run([*AS_USER, sys.executable, "-c", LOCKED], capture_output=True, text=True, check=True)
+    Path("papers").chmod(0o700)  # so that it can be removed
+    assert ("the folder cannot be read, check its permissions" in done.stdout) is problem
 
 
 def test_documents_may_be_outside_the_folder_and_in_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

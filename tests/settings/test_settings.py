@@ -339,6 +339,33 @@ def test_invalid_value_is_a_one_line_error(configs: ConfigFolder, text: str, wor
     assert "\n" not in said
 
 
+@pytest.mark.behaviour("00-config-wrong-value")
+@pytest.mark.parametrize(
+    ("line", "accepted", "refused", "words"),
+    [
+        ("[providers.openai]\nmax_connections = {}", (1, 1000), (0, 1001), "from 1 to 1000"),
+        ("packet_tokens = {}", (1000, 1_000_000), (999, 1_000_001), "from 1000 to 1000000"),
+        ("[search]\nmax_results = {}", (1, 10), (0, 11), "from 1 to 10"),
+        ("[store]\nkeep_days = {}", (1, 36_500), (0, 36_501), "from 1 to 36500"),
+        ("[store]\nlease_seconds = {}", (1, 3600), (0.9, 3600.1), "from 1 to 3600"),
+        ("[providers.openai]\nrate = {}", (0.001,), (0,), "above 0"),
+        ("[providers.openai]\nbackoff = {}", (0,), (-0.001,), "0 or more"),
+        ("[budget]\nmax_cost = {}", (0,), (-0.001,), "0 or more"),
+        ("[budget]\nconfirm_above = {}", (0, "false"), (-0.001, "true"), "0 or more, or false"),
+        ("[prices.'sim:m1']\ninput = {}\noutput = 1", (0,), (-0.001,), "0 or more"),
+    ],
+)
+def test_a_number_is_accepted_up_to_the_limits_that_its_error_names(
+    configs: ConfigFolder, line: str, accepted: tuple[Any, ...], refused: tuple[Any, ...], words: str
+) -> None:
+    for value in accepted:
+        configs.write_user(line.format(value))
+        configs.load()
+    for value in refused:
+        configs.write_user(line.format(value))
+        assert words in configs.refusal()
+
+
 def test_file_that_is_not_text_is_refused(configs: ConfigFolder) -> None:
     (configs.project / "council.toml").write_bytes(b"\xff\xfe\x00")
     assert "cannot read the configuration file" in configs.refusal()

@@ -367,6 +367,22 @@ def test_a_newer_schema_is_refused_in_one_line(database: str, tmp_path: Path) ->
             open_store(StoreAddress(tmp_path, database))
 
 
+async def test_a_database_that_is_refused_keeps_no_connection(database: str, tmp_path: Path) -> None:
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as db:
+        await db.execute("UPDATE council.schema_version SET version = version + 1")
+        with pytest.raises(StoreError) as refused:
+            open_store(StoreAddress(tmp_path, database))
+
+        async def is_alone() -> bool:
+            query = (
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            return await (await db.execute(query)).fetchone() == (0,)
+
+        await until(is_alone)
+    assert refused.value  # until here it has referred to the frame that made the connection
+
+
 # Followers
 
 

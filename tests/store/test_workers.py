@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,15 @@ async def test_a_worker_is_alive_until_its_row_expires(stores: list[PostgresStor
     assert [(row.name, row.queues) for row in await stores[1].list_workers()] == [("a", ("default", "host:one"))]
     await stores[0].remove_worker("a")
     assert await stores[1].list_workers() == []
+
+
+async def test_a_closed_store_leaves_no_thread(database: str, tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    store = PostgresStore(StoreAddress(tmp_path, database))
+    await store.add_worker("a", "one", 1, ["default"], 60)
+    assert [row.name for row in await store.list_workers()] == ["a"]
+    store.close()
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.behaviour("16-rate-limit")

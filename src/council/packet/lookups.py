@@ -136,7 +136,7 @@ def _find_names(item: Any, names: Sequence[str], why: str) -> LookupRow:
         return {**row, "why": error.why}
     return {
         **row,
-        "paths": [_format_value(name) for name in matches[:MAX_NAMES]],
+        "paths": list(map(format_path, matches[:MAX_NAMES])),
         "more": max(0, len(matches) - MAX_NAMES),
     }
 
@@ -214,7 +214,7 @@ def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -
         try:
             lines = _read_gated(root, path, redact)[0].split("\n")
         except Unreadable as error:
-            yield {"path": _format_value(path), "why": error.why}
+            yield {"path": format_path(path), "why": error.why}
             continue
         for number in (number for other, number in matches if other == path and number <= len(lines)):
             yield {"path": path, "line": number, "text": lines[number - 1][:MAX_HIT_CHARS]}
@@ -246,6 +246,7 @@ def _run_grep(pattern: str, texts: dict[str, str]) -> tuple[list[tuple[str, int]
 
 
 def _format_value(value: Any) -> str:
+    """Return a value of a request as it is repeated in its result."""
     return format_path(value)[:200] if isinstance(value, str) else ""
 
 

@@ -91,7 +91,7 @@ def read_sentences(text: str) -> list[Sentence]:
 
 
 def split_sentences(text: str) -> list[str]:
-    return [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
+    return [part.strip() for part in SENTENCE_END.split(text)]
 
 
 def _find_sentences(text: str) -> Iterator[tuple[int, int]]:

@@ -61,6 +61,16 @@ def test_a_debate_continues_until_unanimity_and_records_every_change(
     assert "r3, r4 skipped" in text and "6 calls saved" in text
 
 
+@pytest.mark.behaviour("10-shifts-recorded")
+def test_a_change_of_mind_is_noted_once_in_a_debate_that_goes_on(
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
+) -> None:
+    doubts = {f"r{n}/skeptic": stance_fields(confidence="MEDIUM") for n in (1, 2, 3, 4)}
+    answers.said = doubts | {"r1/visionary": stance_fields("against", "stay")}
+    text = text_of(workspace, council("--json", "--rounds", "4", "--early-stop", QUESTION).json)
+    assert text.count("visionary went from against: stay to for: move it in round 2") == 1
+
+
 @pytest.mark.behaviour("10-early-stop-goes-on", "10-early-stop-typed")
 @pytest.mark.parametrize(
     "doubt", [stance_fields(confidence="MEDIUM"), stance_fields("conditional"), stance_fields(choice="move half only")]

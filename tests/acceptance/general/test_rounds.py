@@ -227,6 +227,7 @@ def test_without_a_useful_clerk_nothing_is_agreed_and_the_report_says_why(genera
     assert report["trust"]["level"] != "HIGH"
     stated = any("The clerk did not answer" in row["reason"] for row in report["degraded"])
     assert stated == (said != groups())
+    assert ("\n- claims were compared only where their questions are the same: " in text) == stated
 
 
 @pytest.mark.behaviour("30-values-decide")

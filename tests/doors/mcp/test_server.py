@@ -216,6 +216,7 @@ async def test_a_client_cancels_its_run(tmp_path: Path) -> None:
         run = (await call_tool(client, "council_start", question=QUESTION, options='{"timeout": 600}'))["run"]
         ended = await call_tool(client, "council_cancel", run=run)
         assert (ended["run"], ended["done"], ended["cancelled"]) == (run, True, True)
+        assert "cancelled before the last step was done" in ended["line"]
         again = await call_tool(client, "council_cancel", run=run)
         assert (again["status"], again["cancelled"]) == (ended["status"], False)
         assert (await call_tool(client, "council_result", run=run))["status"] == ended["status"]

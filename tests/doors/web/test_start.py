@@ -14,6 +14,7 @@ import pytest
 from council import protocols
 from council.protocols.options import describe_options
 from council.runs.service import Convener
+from council.settings.config_files import config_folder
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, WebServer, environment
 from tests.trusted_project import trust_project
@@ -81,6 +82,19 @@ def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
     assert all(row["description"] for row in about.values())
     members = server.get("/api/members")
     assert "security-audit" in [row["name"] for row in members["presets"]]
+
+
+def test_a_preset_that_cannot_be_read_is_listed_with_its_error(server: WebServer) -> None:
+    folder = config_folder(server.env) / "presets"
+    folder.mkdir(parents=True)
+    (folder / "risks.toml").write_text(
+        'about = "what can go wrong"\n[[perspectives]]\nname = "cost"\nfocus = "what it costs"\n'
+    )
+    (folder / "typo.toml").write_text("[[perspectives]\n")
+    presets = {row["name"]: row["about"] for row in server.get("/api/members")["presets"]}
+    assert presets["risks"] == "what can go wrong"
+    assert "typo.toml" in presets["typo"] and "\n" not in presets["typo"]
+    shutil.rmtree(folder)
 
 
 @pytest.mark.behaviour("00-exclude-family")

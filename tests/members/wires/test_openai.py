@@ -24,7 +24,7 @@ from council.members.wires.error_responses import ErrorResponse, classify_error
 from council.members.wires.openai import ChatCompletionParser, OpenAIMember
 from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Usage
-from tests.fake_clock import skip
+from tests.fake_clock import settle, skip
 from tests.fake_provider import FakeProvider, Reply
 from tests.fake_replies import stream
 from tests.fakes.raw import OPEN_ENDED, endpoint
@@ -402,6 +402,18 @@ async def test_an_incomplete_json_body_is_a_cut(provider: FakeProvider, at: int)
     assert (await fault(provider.base_url)).kind == "cut"
 
 
+@pytest.mark.parametrize("body", [b"%b", b"\n  \n%b", b"\xef\xbb\xbf\r\n%b", b"%b\r\n \t"])
+async def test_blanks_around_a_json_body_are_no_part_of_it(body: bytes) -> None:
+    reply = {"choices": [{"message": {"content": "Tabs."}, "finish_reason": "stop"}]}
+    async with endpoint([http(body % json.dumps(reply).encode(), "application/json")]) as url:
+        assert (await asked(url))[0].text == "Tabs."
+
+
+async def test_a_json_body_with_more_behind_it_is_unreadable() -> None:
+    async with endpoint([http(b'{"choices": []}{"choices": []}', "application/json")]) as url:
+        assert "unreadable event" in (await fault(url)).detail
+
+
 async def test_an_error_after_200_is_a_cut_and_keeps_the_partial_text(provider: FakeProvider) -> None:
     provider.script("m1", Reply(error_after="the engine died"))
     caught = await fault(provider.base_url)
@@ -463,6 +475,22 @@ async def test_content_resets_the_idle_timeout() -> None:
         answer = await member.send(member.prepare(ASK), lambda piece: skip(20))
         await member.close()
     assert answer.text.endswith("All of it.")
+
+
+async def test_an_answer_that_has_begun_may_pause_for_90_seconds() -> None:
+    async with endpoint([OPEN_ENDED, said("All "), 1000.0]) as url:
+        member, pieces = sitting(url), list[str]()
+        task = asyncio.ensure_future(member.send(member.prepare(ASK), pieces.append))
+        while not pieces:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        skip(89.5)
+        await settle()
+        assert not task.done()
+        skip(1.0)
+        with pytest.raises(Fault) as caught:
+            await task
+        await member.close()
+    assert (caught.value.kind, caught.value.said) == ("stall", "All ")
 
 
 @pytest.mark.behaviour("40-silence-is-not-a-failure")

@@ -16,6 +16,7 @@ from council.protocols.general.synthesis import (
     find_problems,
     find_unknown_urls,
     number_disputes,
+    remove_json,
 )
 from council.wording import load_wording
 
@@ -208,6 +209,22 @@ REPLY = json.dumps({"memberId": "council_skeptic", "response": "No.", "confidenc
 )
 def test_a_json_answer_is_a_problem(answer: str) -> None:
     assert problems(answer) == ["is raw JSON: write Markdown prose"]
+
+
+@pytest.mark.behaviour("003-no-raw-json")
+@pytest.mark.parametrize(
+    ("answer", "prose"),
+    [
+        ('{"answer": "Move it."}', "Move it."),
+        ('```json\n{"confidence": 0.9, "response": "Move it."}\n```', "Move it."),
+        ('{"answer": ["Move it."]}', ""),
+        ('[{"answer": "Move it."}]', ""),
+        ('{"answer": "It was cut o', ""),
+        ("Move it [1].", "Move it [1]."),
+    ],
+)
+def test_of_a_json_answer_only_its_text_is_kept(answer: str, prose: str) -> None:
+    assert remove_json(answer) == prose
 
 
 @pytest.mark.behaviour("30-synthesis-checked", "003-no-raw-json")

@@ -98,6 +98,24 @@ async def test_only_brainstorm_and_research_have_a_chair() -> None:
     assert research.roster.chair and phases(research) == [("judge", 2, True), ("consolidate", 1, False)]
 
 
+@pytest.mark.behaviour("20-clerk-groups")
+@pytest.mark.parametrize(
+    ("settings", "env", "members"),
+    [
+        ("", {"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": "x"}, ["anthropic:claude-haiku-5.5", "anthropic:claude-sonnet-5.5"]),
+        ("", {"OPENAI_API_KEY": "x"}, ["openai:gpt-6-luna", "openai:gpt-6.1-sol"]),
+        (TWO.replace("other", "fast"), {"ANTHROPIC_API_KEY": "x"}, ["sim:m"]),
+        (ONE, {}, ["scripted:"]),
+        ('[models]\ndefault = "human:"\n', {}, []),
+    ],
+)  # fmt: skip
+async def test_the_clerk_is_a_fast_member_and_its_fallback_is_that_of_the_judges(
+    settings: str, env: dict[str, str], members: list[str]
+) -> None:
+    clerks = (await plan(settings=settings, env=env)).roster.helpers
+    assert [member for clerk in clerks for member in (clerk.member, *clerk.fallbacks)] == members
+
+
 async def test_a_debate_asks_every_judge_twice() -> None:
     debate = await plan(debate=True, deep=True)
     assert phases(debate) == [("r1", 3, True), ("r2", 3, True), ("grouping", 1, False)]

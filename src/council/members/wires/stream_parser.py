@@ -258,10 +258,12 @@ def load_json(data: bytes) -> Any:
     """Parse JSON. Python refuses integers with thousands of digits; they become INVALID_COUNT."""
     if len(data) > SMALL_JSON_BYTES and data.count(b"{") + data.count(b"[") > MAX_JSON_PARTS:
         raise Fault("flood", f"the response has more than {MAX_JSON_PARTS} objects and lists")
-    text = data.removeprefix(codecs.BOM_UTF8).decode()
+    text = data.removeprefix(codecs.BOM_UTF8).strip().decode()
     try:
         value, end = _decode_json(text)
-        return value if end == len(text) else json.loads(text)
+        if end < len(text):
+            raise json.JSONDecodeError("Extra data", text, end)
+        return value
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError):
             raise

@@ -63,10 +63,10 @@ def _note_long_statements(council: Council, said: Round[Any], n: int, max_words:
 
 
 def _note_changes(council: Council, transcript: list[Round[Any]]) -> None:
+    """Note each change of a stance, those of earlier rounds too: an equal note is recorded once."""
     for one in _declared_changes(transcript):
-        if one["round"] == len(transcript):
-            why = one["reason"] if not one["weak"] else "a weak flip: it cites nothing that changed its mind"
-            council.note(f"{one['seat']} went from {one['from']} to {one['to']} in round {one['round']}", why=why)
+        why = one["reason"] if not one["weak"] else "a weak flip: it cites nothing that changed its mind"
+        council.note(f"{one['seat']} went from {one['from']} to {one['to']} in round {one['round']}", why=why)
 
 
 def _should_stop(council: Council, chosen: AdvisorsOptions, transcript: list[Round[Any]]) -> bool:
