@@ -24,7 +24,7 @@ from council.planning.rehearsal import rehearse
 from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
 from council.settings import load_settings
-from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Skipped, Step
+from council.types import CarryOut, Json, JsonSchema, Outcome, Packet, PacketFile, Question, Roster, Skipped, Step
 
 FOLDER = Path(__file__).parent.parent / "tests" / "data" / "prompts"
 MARK = re.compile(r"^(<<<.* )[0-9a-f]{12}$|^[0-9a-f]{12}(>>>)$", re.MULTILINE)
@@ -173,7 +173,7 @@ def build_files() -> dict[str, str]:
 
 async def _build_file(protocol: str) -> str:
     parts: dict[str, str] = {}  # text → its heading; a text that was already shown is left out
-    replies: dict[str, Json] = {}
+    replies: dict[str, JsonSchema] = {}
     for case in (case for case in CASES if case.protocol == protocol):
         for way in (
             WAYS[:1] if case.members or case.look or case.packet.budget else WAYS
@@ -199,7 +199,7 @@ def _hide_marks(text: str) -> str:
     return MARK.sub(lambda found: f"{found[1]}mark" if found[1] else "mark>>>", text)
 
 
-def _describe(schema: Json, indent: str = "") -> Iterator[str]:
+def _describe(schema: JsonSchema, indent: str = "") -> Iterator[str]:
     """Return the fields of a reply, one per line, with their types and descriptions."""
     for name, of in schema.get("properties", {}).items():
         about = f": {of['description']}" if "description" in of else ""
@@ -207,7 +207,7 @@ def _describe(schema: Json, indent: str = "") -> Iterator[str]:
         yield from _describe(of.get("items") or of, f"{indent}    ")
 
 
-def _describe_type(of: Json) -> str:
+def _describe_type(of: JsonSchema) -> str:
     if "anyOf" in of:
         return " or ".join(map(_describe_type, of["anyOf"]))
     if "enum" in of:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from council.planning.plan_object import PlanObject
+from council.engine.plan_object import PlanObject
 from council.render.report_object import ErrorObject, Report
 from council.runs.batch_output import BatchObject
 

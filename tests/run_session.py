@@ -9,14 +9,14 @@ from typing import Any
 
 from council import events as ev
 from council.calling.retry import Caller
-from council.engine.council import Council, Effect
+from council.engine.council import Council
 from council.engine.ledger import Ledger
 from council.engine.prompting import Prompts
 from council.members.base import Member, OnDelta
 from council.members.scripted import Scripted
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
-from council.types import Answer, Ask, Question, Roster, Seat
+from council.types import Answer, Ask, Effects, Question, Roster, Seat
 
 QUESTION = Question("Tabs or spaces?")
 SAY = "{{ question }} It is your turn, {{ seat.name }}."
@@ -54,7 +54,7 @@ class RunSession:
 
     def __init__(
         self, store: SqliteStore, record: Record, folder: Path, members: Mapping[str, Member], *,
-        effects: Mapping[str, Effect] | None = None, roster: Roster = ROSTER, quorum: int = 1, timeout: float = 10.0,
+        effects: Effects | None = None, roster: Roster = ROSTER, quorum: int = 1, timeout: float = 10.0,
         context: Mapping[str, Any] | None = None, resend: bool = True,
     ) -> None:  # fmt: skip
         self.store, self.record, self.folder, self.members = store, record, folder, members

@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import council
-from council.planning.plan_object import PlanObject
+from council.engine.plan_object import PlanObject
 from council.render.report_object import Report
 from council.runs.service import Convener
 from make_schemas import OBJECTS, dump_schema

@@ -24,7 +24,7 @@ from council.planning.rehearsal import template_context
 from council.protocols import CHAIR, get_protocol
 from council.runs.outcome import run_protocol
 from council.store.interface import Record
-from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Step
+from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, SearchQuery, SearchRow, Seat, Step
 from simulation import TRUTH, Answers, Members, draw_questions, exchange, take_plurality
 
 STRONG_CORRELATION = 0.95  # of errors, for the limit that a HIGH answer states
@@ -228,7 +228,7 @@ def _name(option: int) -> str:
     return f"Option {'ABCDEFGHIJ'[option]}"
 
 
-async def _search(wanted: Json) -> list[Json]:
+async def _search(wanted: SearchQuery) -> list[SearchRow]:
     return [
         {"query": query, "title": "T", "url": "https://example.org/1", "snippet": "-"}
         for query in wanted["queries"][:1]

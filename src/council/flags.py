@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from council.errors import CouncilError
 from council.extensions import SEARCH, installed
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.protocols.options import FlagRow
 
 FLAGS_FILE = Path(__file__).parent / "data" / "flags.json"
 PROTOCOL_GROUP = "council.protocols"
@@ -79,14 +82,14 @@ RESERVED_OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FlagTable:
-    rows: list[dict[str, Any]]  # one per flag, with the protocols that own it
+    rows: list[FlagRow]  # one per flag
     problems: Mapping[str, str]  # installed protocol that cannot be used → why
 
 
 @cache
 def flag_table() -> FlagTable:
     """Return the flags of all shipped and installed protocols."""
-    rows: list[dict[str, Any]] = json.loads(FLAGS_FILE.read_text(encoding="utf-8"))
+    rows: list[FlagRow] = json.loads(FLAGS_FILE.read_text(encoding="utf-8"))
     shipped = {name for row in rows for name in row["owners"]}
     table = {row["name"]: row for row in rows}
     problems = {
@@ -102,7 +105,7 @@ def negatable_options() -> frozenset[str]:
     return frozenset(row["name"] for row in flag_table().rows if row.get("negatable"))
 
 
-def _add(protocol: str, table: dict[str, dict[str, Any]]) -> str:
+def _add(protocol: str, table: dict[str, FlagRow]) -> str:
     """Add the flags of an installed protocol, or return why it cannot be used."""
     from council.protocols.options import build_flag_table
 
@@ -122,7 +125,7 @@ def _add(protocol: str, table: dict[str, dict[str, Any]]) -> str:
     return ""
 
 
-def _find_clash(row: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]) -> str:
+def _find_clash(row: FlagRow, table: Mapping[str, FlagRow]) -> str:
     name = row["name"]
     if name in RESERVED_OPTIONS:
         return f"its option {row['flag']} has the name of a common option"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from typing import Literal, TypedDict
 
-from council.types import Attachment, Json, Usage
+from council.types import Attachment, Usage
 
 # Fault kinds that are never billed; a request with any other fault may be billed.
 UNBILLED_FAULTS = (
@@ -25,6 +26,25 @@ UNBILLED_FAULTS = (
 ZERO = Decimal(0)
 MILLION = Decimal(1_000_000)
 NANO = Decimal(1_000_000_000)  # the store uses integer billionths of a dollar, so that sums are exact
+
+
+class RatesObject(TypedDict):
+    """Rates as they are stored: each is an exact decimal number as a text."""
+
+    input: str
+    cached: str
+    write: str
+    output: str
+
+
+class PriceObject(RatesObject):
+    """A price as it is stored and shown."""
+
+    tiers: list[tuple[int, RatesObject]]  # start in input tokens, ascending
+
+
+RateName = Literal["input", "cached", "write", "output"]
+RATE_NAMES: tuple[RateName, ...] = ("input", "cached", "write", "output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +68,11 @@ class Price:
         above = [rates for start, rates in self.tiers if tokens > start]
         return above[-1] if above else self.rates
 
-    def as_json(self) -> Json:
-        return {**_rates_to_json(self.rates), "tiers": [[start, _rates_to_json(rates)] for start, rates in self.tiers]}
+    def as_json(self) -> PriceObject:
+        return {**_rates_to_json(self.rates), "tiers": [(start, _rates_to_json(rates)) for start, rates in self.tiers]}
 
     @classmethod
-    def from_json(cls, value: Json) -> Price:
+    def from_json(cls, value: PriceObject) -> Price:
         tiers = tuple((int(start), _rates_from_json(rates)) for start, rates in value["tiers"])
         return cls(_rates_from_json(value), tiers)
 
@@ -166,9 +186,14 @@ def format_saving(usd: float | None) -> str:
     return f", {format_usd(usd)} saved by the vendors' caches"
 
 
-def _rates_to_json(rates: Rates) -> Json:
-    return {name: str(rate) for name, rate in asdict(rates).items()}
+def _rates_to_json(rates: Rates) -> RatesObject:
+    return {
+        "input": str(rates.input),
+        "cached": str(rates.cached),
+        "write": str(rates.write),
+        "output": str(rates.output),
+    }
 
 
-def _rates_from_json(value: Json) -> Rates:
-    return Rates(*(Decimal(value[name]) for name in ("input", "cached", "write", "output")))
+def _rates_from_json(value: RatesObject) -> Rates:
+    return Rates(*(Decimal(value[name]) for name in RATE_NAMES))

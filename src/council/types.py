@@ -62,6 +62,34 @@ STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
 )
 
 
+class JsonSchema(TypedDict, total=False):
+    """The JSON Schema of a reply, of options or of a part of them, with the keywords that Council reads or writes.
+
+    `also`, `each` and `main` are keywords of replies, which are not sent to members.
+    """
+
+    type: str
+    title: str
+    description: str
+    properties: dict[str, JsonSchema]
+    required: list[str]
+    additionalProperties: bool
+    items: JsonSchema
+    anyOf: list[JsonSchema]
+    enum: list[Any]
+    const: Any
+    default: Any
+    examples: list[Any]
+    minimum: float
+    maximum: float
+    minItems: int
+    maxItems: int
+    maxLength: int
+    each: str  # the list needs a row for each choice of this field
+    also: list[str]  # other names of the field
+    main: bool  # a text beside the row's name stands for this field
+
+
 class JsonBytes(bytes):
     value: Any  # what the JSON encodes
 
@@ -455,7 +483,7 @@ class Ask:
 
     key: str
     messages: tuple[Message, ...]
-    schema: Json | None = None
+    schema: JsonSchema | None = None
     schema_name: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
@@ -646,6 +674,13 @@ class LookupQuery(TypedDict):
     patterns: list[str]
 
 
+class SearchQuery(TypedDict):
+    """What is to be searched in the web, and how new the results have to be."""
+
+    queries: list[str]
+    freshness: str
+
+
 class LookupHit(TypedDict):
     """A line that matches a pattern, or why it is not shown."""
 
@@ -690,6 +725,13 @@ class SearchRow(TypedDict):
     invisible: NotRequired[int]  # invisible characters that were removed
     why: NotRequired[str]
     remark: NotRequired[bool]  # `why` is a limit of the provider, not of a query
+
+
+class Effects(TypedDict, total=False):
+    """What a council does besides requests to members; it has no other access to files and to the network."""
+
+    look: Callable[[LookupQuery], Awaitable[Sequence[LookupRow]]]
+    search: Callable[[SearchQuery], Awaitable[Sequence[SearchRow]]]
 
 
 CarryOut = Callable[[Step], Awaitable[Outcome]]

@@ -394,11 +394,12 @@ async def test_an_effect_is_a_ledger_step_and_is_not_repeated(
                 return await session.council.look(ALPHA, {"files": [], "names": ["a.py"], "patterns": []})
             return await session.council.search(["tabs"])
 
-    session = await open_session(store, folder, effects={kind: effect})
+    effects: Any = {kind: effect}
+    session = await open_session(store, folder, effects=effects)
     assert await use(session) == [{"path": "a.py", "text": "café"}]
     (event,) = session.of_type(ev.LookedUp)
     assert (event.key, event.phase, event.found) == (key, "r1", 1)
-    resumed = await session.resume(effects={kind: effect})
+    resumed = await session.resume(effects=effects)
     assert await use(resumed) == [{"path": "a.py", "text": "café"}]
     assert (len(done), resumed.ledger.calls["replayed"]) == (1, 1)
 

@@ -37,7 +37,21 @@ from council.settings import load_settings
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.text_cleanup import strip_invisible
-from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Statement, Step
+from council.types import (
+    JsonSchema,
+    LookupQuery,
+    LookupRow,
+    Outcome,
+    Packet,
+    PacketFile,
+    Question,
+    Roster,
+    SearchQuery,
+    SearchRow,
+    Seat,
+    Statement,
+    Step,
+)
 from make_prompts import CASES, ENV, FOLDER, Case
 from tests.run_session import ALPHA, BETA, FunctionMember, open_session
 
@@ -377,7 +391,7 @@ class Attack:
             reply = step.reply.rehearse(reply, self.case.options, agree=False, n=n)
         return Outcome("ok", json.dumps(self.poison(reply, step.ask.schema)), served_by="sample")
 
-    def poison(self, value: Any, schema: Json) -> Any:
+    def poison(self, value: Any, schema: JsonSchema) -> Any:
         """Add the forged texts to every free text of a reply."""
         if isinstance(value, dict):
             parts = schema.get("properties", {})
@@ -391,10 +405,10 @@ class Attack:
         )
         return f"{value} {self.text}" if is_free else value
 
-    async def look(self, wanted: Json) -> list[Json]:
+    async def look(self, wanted: LookupQuery) -> list[LookupRow]:
         return [{"look": "file", "path": "a.py", "content": self.text}]
 
-    async def search(self, wanted: Json) -> list[Json]:
+    async def search(self, wanted: SearchQuery) -> list[SearchRow]:
         return [
             {"query": one, "title": self.text, "url": "https://a.example/", "snippet": self.text}
             for one in wanted["queries"]

@@ -12,12 +12,12 @@ from council.members.wires.google import GoogleMember
 from council.members.wires.openai import OpenAIMember
 from council.members.wires.openai_responses import ResponsesMember
 from council.members.wires.wire import WireMember
-from council.types import Answer, Ask
+from council.types import Answer, Ask, JsonSchema
 from tests.fake_provider import FakeProvider
 
 KEY = "-".join(["sk", "test", "0123456789abcdef"])
 ASK = Ask("draft/alpha", ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}))
-SCHEMA = {
+SCHEMA: JsonSchema = {
     "type": "object",
     "properties": {"yes": {"type": "boolean"}},
     "required": ["yes"],

@@ -19,12 +19,12 @@ import pytest
 from council.errors import Fault, LocalModelError
 from council.members.local import LocalMember, count_cores
 from council.members.local_weights import SMOLLM2, fetch_weights
-from council.types import Ask
+from council.types import Ask, JsonSchema
 
 pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
 pytestmark = pytest.mark.anyio
 LONG = Ask("k", ({"role": "user", "content": "Tell a very long story about a lighthouse."},))
-SCHEMA = {
+SCHEMA: JsonSchema = {
     "type": "object",
     "properties": {"verdict": {"enum": ["PASS", "FAIL"]}, "sure": {"type": "boolean"}},
     "required": ["verdict", "sure"],

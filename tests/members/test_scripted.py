@@ -13,7 +13,7 @@ from council.engine.reply import build_schema, parse_reply
 from council.errors import ConfigError, Fault
 from council.members.scripted import Scripted, example_value
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
-from council.types import Answer, Usage
+from council.types import Answer, JsonSchema, Usage
 from tests.run_session import make_ask
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +91,7 @@ async def test_agree_sets_booleans(agree: bool) -> None:
         ({"type": "array", "items": {"type": "boolean"}}, [True]),
     ],
 )  # fmt: skip
-def test_example_value_for_each_schema_type(schema: dict[str, Any], value: Any) -> None:
+def test_example_value_for_each_schema_type(schema: JsonSchema, value: Any) -> None:
     assert example_value(schema, True) == value
 
 

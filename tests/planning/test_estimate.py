@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 
 from council.calling.budget import MIN_ANSWER_TOKENS, TOKENS_PER_WORD, max_answer_tokens
+from council.engine.plan_object import CostEstimate
 from council.members.base import DEFAULT_MAX_TOKENS, Member
 from council.members.scripted import Scripted
 from council.money import FREE, Price, Rates
 from council.planning.estimate import ESTIMATED_THINKING_TOKENS, RehearsedCall, build_call, estimate_cost
-from council.planning.plan_object import CostEstimate
 from council.types import Ask, Step, estimate_tokens
 from tests.paths import ROOT
 

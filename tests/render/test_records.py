@@ -9,8 +9,15 @@ import pytest
 from pydantic import BaseModel
 
 from council.engine import records
+from council.protocols.adaptive.report import AdaptiveFields
+from council.protocols.adversarial.report import AdversarialFields
+from council.protocols.judges.report import ReviewFields
+from council.protocols.panel.report import PanelFields
+from council.protocols.ranking.report import RankingFields
+from council.protocols.refine.report import RefineFields
 from council.render import report_parts
 from council.render.report_object import Report
+from council.runs.ci_gate import GateDecision
 from council.types import (
     CheckedError,
     CheckedErrorRow,
@@ -42,18 +49,13 @@ def test_a_row_has_the_fields_of_its_class(row: Any, kind: Any) -> None:
     assert list(row.__annotations__) == [field.name for field in fields(kind)]
 
 
-# Fields of a report that one protocol or one command adds.
-ADDED_FIELDS = {
-    *("leader", "leader_reason", "agreed", "contested", "rulings"),
-    *("stopped", "continued", "argued"),
-    *("opinions", "withdrawn", "settled", "grouping"),
-    *("ranking", "attacks", "comparison"),
-    "gate",
-}
+PROTOCOL_FIELDS = (AdaptiveFields, AdversarialFields, PanelFields, RankingFields, RefineFields, ReviewFields)
 
 
-def test_a_report_object_has_every_field_of_a_report_that_no_protocol_and_no_command_adds() -> None:
-    assert names_of(Report) - ADDED_FIELDS == set(records.ReportObject.__annotations__)
+def test_a_report_has_the_fields_of_its_object_and_those_that_protocols_and_the_gate_add() -> None:
+    added = {name for row in PROTOCOL_FIELDS for name in row.__annotations__}
+    assert names_of(Report) == {*records.ReportObject.__annotations__, *added, "gate"}
+    assert names_of(report_parts.Gate) == set(GateDecision.__annotations__)
 
 
 @pytest.mark.parametrize(

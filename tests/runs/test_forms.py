@@ -18,11 +18,11 @@ from council.protocols.judges.replies import Lookups, Opinion, SecondOpinion
 from council.protocols.ranking.replies import Ballot
 from council.runs.people import StoredQuestions, fill_form, find_mismatch, form_fields, main_field
 from council.store.sqlite import SqliteStore
-from council.types import Json
+from council.types import Json, JsonSchema
 from tests.reply_types import REPLY_TYPES
 
 
-def schema(reply: type[Reply], **choices: Any) -> Json:
+def schema(reply: type[Reply], **choices: Any) -> JsonSchema:
     return build_schema(reply, choices)
 
 

@@ -377,8 +377,14 @@ def _count_attached(ask: Ask, body: bytes, vendor: str) -> int:
     return -(-text // 3) + sum(count_attachment_tokens(one, vendor) for one in ask.attachments)
 
 
+def load_price(row: SpendingRow) -> Price:
+    """Return the price at which a request was reserved; it has one."""
+    assert row.price is not None
+    return Price.from_json(row.price)
+
+
 def _bill_answer(row: SpendingRow, attempt: Attempt, answer: Answer, attached: int) -> tuple[float, Charge]:
-    price, max_usd = Price.from_json(row.price or {}), nanos_to_usd(row.reserved or 0)
+    price, max_usd = load_price(row), nanos_to_usd(row.reserved or 0)
     if answer.usage.known:
         usage = _bound_cached(answer.usage)
         certainty = Charge.EXACT if usage == answer.usage else Charge.ESTIMATED
@@ -405,7 +411,7 @@ def _bill_cancelled(row: SpendingRow, attempt: Attempt, attached: int) -> float:
     thinking = math.ceil(seconds * THINKING_TOKENS_PER_S) if is_reasoning(attempt.member) else 0
     output = math.ceil(attempt.received / 3 * (1 + CANCEL_MARGIN)) + CANCEL_MARGIN_TOKENS + thinking
     usage = Usage(attached or _input_tokens(attempt.body), output)
-    usd = _round_to_nanos(exact_cost(usage, Price.from_json(row.price or {})))
+    usd = _round_to_nanos(exact_cost(usage, load_price(row)))
     return min(usd, nanos_to_usd(row.reserved or 0))
 
 
@@ -413,7 +419,7 @@ def _compute_saving(row: SpendingRow, answer: Answer | Fault) -> float | None:
     """Return the dollars that the vendor's cache saved; None if the answer has no known use of one."""
     if isinstance(answer, Fault) or not answer.usage.known or not (answer.usage.cached or answer.usage.written):
         return None
-    return _round_to_nanos(cache_saving(answer.usage, Price.from_json(row.price or {})))
+    return _round_to_nanos(cache_saving(answer.usage, load_price(row)))
 
 
 def _bound_cached(usage: Usage) -> Usage:

@@ -18,11 +18,11 @@ from council.doors.chat_models import ChatModel
 from council.engine.degraded import find_unseen, format_missing_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
+from council.engine.plan_object import PlanSeat
 from council.engine.records import CostRow, DegradedRow, TrustRow
 from council.errors import UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan
-from council.planning.plan_object import PlanSeat
 from council.protocols import find_protocol
 from council.render.markdown import list_answer_parts, render_tail
 from council.render.plain import PlainView

@@ -29,7 +29,7 @@ from council.store.interface import RunRow
 from council.types import Json
 
 if TYPE_CHECKING:
-    from council.planning.plan_object import PlanObject
+    from council.engine.plan_object import PlanObject
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from string import ascii_uppercase
 from typing import Any, TypeVar, overload
 
@@ -31,8 +32,8 @@ from council.types import (
     Ask,
     CarryOut,
     Cuts,
+    Effects,
     FinalState,
-    Json,
     LookupQuery,
     LookupRow,
     Outcome,
@@ -41,6 +42,7 @@ from council.types import (
     Question,
     Roster,
     Round,
+    SearchQuery,
     SearchRow,
     Seat,
     SeatWatch,
@@ -51,8 +53,8 @@ from council.types import (
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
+Effect = Callable[[], Awaitable[Sequence[object]]]  # does a look-up or a search, and returns its results
 BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
-Effect = Callable[[Json], Awaitable[Sequence[object]]]  # a look-up or a search: request → results
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Council:
         prompts: Prompts,
         carry_out: CarryOut,
         context: Mapping[str, Any] | None = None,
-        effects: Mapping[str, Effect] | None = None,
+        effects: Effects | None = None,
         timeouts: Mapping[str, float] | None = None,
         quorum: int = 1,
         grace: float | None = None,
@@ -106,7 +108,7 @@ class Council:
         self.ledger, self.prompts = ledger, prompts
         self.carry_out = carry_out
         self.context = dict(context or {})
-        self.effects = dict(effects or {})
+        self.effects: Effects = effects or {}
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
         self._seat_names = {seat.name for seat in roster.seats}
         self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
@@ -397,16 +399,20 @@ class Council:
         Each request of a list is a separate step.
         """
         if not isinstance(wanted, list):
-            rows: list[LookupRow] = await self._run_effect("look", seat.name, dict(wanted))
-            return rows
+            return await self._look(seat.name, wanted)
         named = [(f"{seat.name}/{n}", query) for n, query in enumerate(wanted, 1)]
-        return [row for name, query in named for row in await self._run_effect("look", name, dict(query))]
+        return [row for name, query in named for row in await self._look(name, query)]
+
+    async def _look(self, name: str, wanted: LookupQuery) -> list[LookupRow]:
+        effect = self.effects.get("look")
+        rows: list[LookupRow] = await self._run_effect("look", name, wanted, effect and partial(effect, wanted))
+        return rows
 
     async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[SearchRow]:
         """Return search results with title, address and snippet; a failed query has a row with `why`."""
-        rows: list[SearchRow] = await self._run_effect(
-            "search", "search", {"queries": list(queries), "freshness": freshness}
-        )
+        wanted: SearchQuery = {"queries": list(queries), "freshness": freshness}
+        effect = self.effects.get("search")
+        rows: list[SearchRow] = await self._run_effect("search", "search", wanted, effect and partial(effect, wanted))
         return rows
 
     def note(self, what: str, why: str, skipped: Sequence[str] = (), *, by_absence: bool = False) -> None:
@@ -702,16 +708,18 @@ class Council:
         council._key_path = (*self._key_path, seat.name)
         return council
 
-    async def _run_effect(self, kind: str, name: str, wanted: Json) -> Any:
+    async def _run_effect(self, kind: str, name: str, wanted: LookupQuery | SearchQuery, effect: Effect | None) -> Any:
         """Return the results of a look-up or a search, as they are stored."""
         key = "/".join((*self._key_path, name, kind) if name != kind else (*self._key_path, kind))
         self.ledger.claim_key(key)
         print_ = compute_fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
-        known = self.ledger.find_result(key, print_) or await self._execute_effect(kind, key, print_, wanted)
+        known = self.ledger.find_result(key, print_) or await self._execute_effect(kind, key, print_, wanted, effect)
         return json.loads(known.text)
 
-    async def _execute_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
-        if kind not in self.effects:
+    async def _execute_effect(
+        self, kind: str, key: str, print_: str, wanted: LookupQuery | SearchQuery, effect: Effect | None
+    ) -> Outcome:
+        if effect is None:
             raise EngineError(
                 f'this council has no "{kind}" effect: configure a packet or a search provider, or do not call "{kind}"'
             )
@@ -719,7 +727,7 @@ class Council:
         self.ledger.begin_step(key, print_)
         outcome = self.ledger.find_inherited(key, print_)
         if outcome is None:
-            found = await self.effects[kind](wanted)
+            found = await effect()
             outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
         found = json.loads(outcome.text)
         seat = key.split("/")[len(self._key_path)] if kind == "look" else ""

@@ -199,7 +199,7 @@ PLAIN_CELL = re.compile(r"(?:[!-\\^-{}~]+ ?)*+(?<! )")  # words with nothing to 
 MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
 
 
-def render_layout(layout: str, context: Json, folder: Path | None = None) -> str:
+def render_layout(layout: str, context: Mapping[str, object], folder: Path | None = None) -> str:
     """Render a layout of the protocol in `folder`, or the shared layout of this name.
 
     A layout that replaces a shared one can extend it: `{% extends "shared/document.md" %}`.
@@ -207,7 +207,7 @@ def render_layout(layout: str, context: Json, folder: Path | None = None) -> str
     return "".join(render_layout_parts(layout, context, folder))
 
 
-def render_layout_parts(layout: str, context: Json, folder: Path | None = None) -> Iterator[str]:
+def render_layout_parts(layout: str, context: Mapping[str, object], folder: Path | None = None) -> Iterator[str]:
     """Render a layout in parts of whole blocks, so that the text of a large run is never in memory as a whole."""
     held, size = list[str](), 0
     for text in _layout_environment(folder).get_template(f"{layout}.md").generate(context):

@@ -70,8 +70,7 @@ class ForkSource:
         return replace(found, usage=Usage(), attempts=0, seconds=0.0)
 
     def find_absence(self, phase: str, key: str) -> AbsenceRow | None:
-        found: AbsenceRow | None = self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
-        return found
+        return self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
 
     def _is_earlier(self, key: str) -> bool:
         return key.partition("/")[0] in self.earlier_phases
@@ -242,8 +241,7 @@ class Ledger:
         return key.partition("/")[0] in self.changed_seats.get(seat, ())
 
     def find_absence(self, phase: str, key: str) -> AbsenceRow | None:
-        found: AbsenceRow | None = self.record.phases.get(phase, {}).get(key)
-        return found
+        return self.record.phases.get(phase, {}).get(key)
 
     def find_rejection(self, key: str) -> ev.WasAbsent | None:
         """Return the absence of a step whose answers were all rejected: it holds also in a phase that has not ended."""

@@ -21,7 +21,8 @@ from council.engine.minutes import (
 from council.events import Entry, Event
 from council.types import Json
 
-Record = tuple[tuple[str, ...], Json]  # where a record is in the minutes, and its fields
+RecordFields = dict[str, str | float | list[list[float]]]  # flat, apart from the times and events of faults
+Record = tuple[tuple[str, ...], RecordFields]  # where a record is in the minutes, and its fields
 SECONDS_DIGITS = 3
 
 
@@ -30,7 +31,7 @@ class PatchFold:
 
     def __init__(self) -> None:
         self.minutes = Minutes()
-        self._records: dict[tuple[str, ...], Json] = {}
+        self._records: dict[tuple[str, ...], RecordFields] = {}
 
     def apply(self, entry: Entry) -> Json:
         """Apply an event and return the patch."""
@@ -91,11 +92,11 @@ def _list_changed_records(minutes: Minutes, event: Event) -> Iterator[Record]:
         yield _attempt_record(minutes, attempt)
 
 
-def _drop_empty(**fields: object) -> Json:
+def _drop_empty(**fields: str | float | list[list[float]] | None) -> RecordFields:
     return {name: value for name, value in fields.items() if value is not None and value is not False and value != ""}
 
 
-def _run_record(m: Minutes) -> Json:
+def _run_record(m: Minutes) -> RecordFields:
     return _drop_empty(
         convened=m.convened,
         closed=m.closed,

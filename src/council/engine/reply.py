@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from council.answer_filter import clean_answer
 from council.answer_text import find_refusal, is_placeholder
-from council.engine.reply_form import NO_TITLES, FormReader, Shape
+from council.engine.reply_form import NO_TITLES, FormReader
 from council.engine.reply_form import Choices as Choices  # used by all protocols
 from council.engine.reply_form import also_named as also_named
 from council.engine.reply_form import main_field as main_field
@@ -21,7 +21,7 @@ from council.engine.reply_sections import read_sections
 from council.errors import Fault
 from council.json_text import clean_text, close_json, cut_json, escape_inner_quotes, find_json, iter_strings, load_json
 from council.text_cleanup import single_line, squash
-from council.types import Json, PartialReply, Step
+from council.types import Json, JsonSchema, PartialReply, Step
 
 R = TypeVar("R", bound="Reply")
 SMALL_STRING = 200
@@ -151,10 +151,10 @@ def one_row_per(field: str) -> Any:
     return {"each": field}
 
 
-def build_schema(reply: type[Reply], choices: Choices, *, small: bool = False) -> Json:
+def build_schema(reply: type[Reply], choices: Choices, *, small: bool = False) -> JsonSchema:
     """Return the strict JSON schema of a reply: no extra fields, all required, values limited to `choices`."""
     schema = _model_schema(reply)
-    strict: Json = _make_strict(
+    strict: JsonSchema = _make_strict(
         {key: of for key, of in schema.items() if key != "$defs"}, schema.get("$defs", {}), choices
     )
     return _limit_lengths(strict) if small else strict
@@ -166,7 +166,7 @@ def _model_schema(reply: type[Reply]) -> Json:
     return reply.model_json_schema()
 
 
-def _make_strict(node: Any, definitions: Json, choices: Choices) -> Any:
+def _make_strict(node: Any, definitions: Mapping[str, JsonSchema], choices: Choices) -> Any:
     if isinstance(node, list):
         return [_make_strict(item, definitions, choices) for item in node]
     if not isinstance(node, dict):
@@ -186,21 +186,22 @@ def _make_strict(node: Any, definitions: Json, choices: Choices) -> Any:
     return tight | _limit_rows(tight["items"], choices[many]) if many in choices else tight
 
 
-def _limit_rows(items: Json, values: Collection[str]) -> Json:
-    row = {"type": "string", "enum": list(values)} if items.get("type") == "string" else items
+def _limit_rows(items: JsonSchema, values: Collection[str]) -> JsonSchema:
+    row: JsonSchema = {"type": "string", "enum": list(values)} if items.get("type") == "string" else items
     return {"items": row, "minItems": len(values), "maxItems": len(values)}
 
 
-def _limit_values(name: str, schema: Json, choices: Choices) -> Json:
+def _limit_values(name: str, schema: JsonSchema, choices: Choices) -> JsonSchema:
     if name not in choices:
         return schema
     values = list(choices[name])
     if schema.get("type") == "array":
-        return schema | {"items": schema["items"] | {"enum": values}}
-    return schema | {"enum": values}
+        items: JsonSchema = {**schema["items"], "enum": values}
+        return {**schema, "items": items}
+    return {**schema, "enum": values}
 
 
-def _limit_lengths(schema: Json, max_length: int = SMALL_STRING) -> Json:
+def _limit_lengths(schema: JsonSchema, max_length: int = SMALL_STRING) -> JsonSchema:
     """Limit lengths: a small model under a grammar would otherwise write until it is truncated."""
     kind = schema.get("type")
     if kind == "string" and "enum" not in schema:
@@ -499,7 +500,7 @@ def _get_defaults(reply: type[Reply]) -> Mapping[str, Any]:
     return {**empty, **reply.defaults}
 
 
-def _skip_null(shape: Shape) -> Shape:
+def _skip_null(shape: JsonSchema) -> JsonSchema:
     """Return the shape of a field without the null that it may be."""
     branches = [one for one in shape.get("anyOf", ()) if one.get("type") != "null"]
     return branches[0] if len(branches) == 1 else shape
@@ -577,20 +578,20 @@ def strip_code_fence(text: str) -> str:
     return bare
 
 
-# Shape of a reply: its JSON schema with the definitions inlined
+# JsonSchema of a reply: its JSON schema with the definitions inlined
 
 
 @cache
-def _get_shape(reply: type[Reply]) -> Shape:
+def _get_shape(reply: type[Reply]) -> JsonSchema:
     schema = reply.model_json_schema()
-    shape: Shape = _inline(schema, schema.pop("$defs", {}))
+    shape: JsonSchema = _inline(schema, schema.pop("$defs", {}))
     if field := reply.answer_field:
         names = [name for name in ANSWER_NAMES if name not in reply.model_fields]
         shape["properties"][field]["also"] = [*shape["properties"][field].get("also", ()), *names]
     return shape
 
 
-def _inline(node: Any, definitions: Json) -> Any:
+def _inline(node: Any, definitions: Mapping[str, JsonSchema]) -> Any:
     if isinstance(node, list):
         return [_inline(item, definitions) for item in node]
     if not isinstance(node, dict):
@@ -618,9 +619,9 @@ def _get_descriptions(reply: type[Reply]) -> set[str]:
     return {squash(node["description"]) for node in nodes if isinstance(node.get("description"), str)}
 
 
-def _iter_nodes(node: Any) -> Iterator[Shape]:
+def _iter_nodes(node: Any) -> Iterator[JsonSchema]:
     if isinstance(node, dict):
-        yield cast("Shape", node)
+        yield cast("JsonSchema", node)
     for item in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from _iter_nodes(item)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import Any
 
 from council.answer_text import is_placeholder
 from council.text_cleanup import squash
-from council.types import Json
+from council.types import Json, JsonSchema
 
 LONGEST_PATH = "longest path"  # among the options of a rehearsal: its replies lead to every optional step
 Choices = Mapping[str, Collection[str]]  # field name → allowed values in this request
@@ -66,22 +66,6 @@ def main_field() -> dict[str, Any]:
     return {"main": True}
 
 
-class Shape(TypedDict, total=False):
-    """The JSON schema of a reply or of a part of it, with the definitions inlined, as far as a reader uses it."""
-
-    type: str
-    description: str
-    properties: dict[str, Shape]
-    required: list[str]
-    items: Shape
-    anyOf: list[Shape]
-    enum: list[str]
-    const: str
-    each: str  # the list needs a row for each choice of this field
-    also: list[str]  # other names of the field
-    main: bool  # a text beside the row's name stands for this field
-
-
 class FormReader:
     """Changes the form of a value, never its meaning, so that it fits the shape of a reply."""
 
@@ -89,7 +73,7 @@ class FormReader:
         self.choices, self.titles = choices, titles
         self.unknown: list[tuple[str, Any, str]] = []  # values of plain fields that are not among their choices
 
-    def read(self, value: Any, shape: Shape, name: str = "", place: str = "") -> Any:
+    def read(self, value: Any, shape: JsonSchema, name: str = "", place: str = "") -> Any:
         if "anyOf" in shape:
             return self._read_optional(value, shape, name, place)
         kind = shape.get("type")
@@ -104,7 +88,7 @@ class FormReader:
             return self._read_string(value, shape, name, place)
         return value
 
-    def _read_optional(self, value: Any, shape: Shape, name: str, place: str) -> Any:
+    def _read_optional(self, value: Any, shape: JsonSchema, name: str, place: str) -> Any:
         branches = [one for one in shape["anyOf"] if one.get("type") != "null"]
         if value is None or len(branches) != 1:
             return value
@@ -114,7 +98,7 @@ class FormReader:
 
     # Fields
 
-    def _read_fields(self, value: Json, properties: Mapping[str, Shape], place: str) -> Json:
+    def _read_fields(self, value: Json, properties: Mapping[str, JsonSchema], place: str) -> Json:
         """Rename fields whose name is written in another way; unknown ones stay."""
         found = rename_fields(value, properties)
         return {
@@ -124,7 +108,7 @@ class FormReader:
 
     # Lists
 
-    def _read_list(self, value: Any, shape: Shape, name: str, place: str) -> Any:
+    def _read_list(self, value: Any, shape: JsonSchema, name: str, place: str) -> Any:
         items = shape.get("items", {})
         each = str(shape.get("each") or "")
         rows = self._make_rows(value, items, each, name)
@@ -145,7 +129,7 @@ class FormReader:
         names = [LIST_MARKER.sub("", part) for part in parts if part]
         return names if len(names) > 1 and all(self._match(name, choice) for name in names) else rows
 
-    def _make_rows(self, value: Any, items: Shape, each: str, name: str) -> Any:
+    def _make_rows(self, value: Any, items: JsonSchema, each: str, name: str) -> Any:
         kind = items.get("type")
         if value is None or (isinstance(value, str) and kind in ("string", "object") and is_placeholder(value)):
             return []
@@ -165,7 +149,7 @@ class FormReader:
             return [self._make_row(row, items, each) for row in rows]
         return value
 
-    def _make_rows_of_object(self, value: Json, items: Shape, each: str) -> Any:
+    def _make_rows_of_object(self, value: Json, items: JsonSchema, each: str) -> Any:
         """Return the rows of a list that was written as an object: one row, or rows under their names or numbers."""
         fields = items.get("properties", {})
         if _rename_spellings(value, fields).keys() & fields.keys():
@@ -179,7 +163,7 @@ class FormReader:
             return value
         return [{each: name, **(row if isinstance(row, dict) else {main: row})} for name, row in value.items()]
 
-    def _make_row(self, row: Any, items: Shape, each: str) -> Any:
+    def _make_row(self, row: Any, items: JsonSchema, each: str) -> Any:
         """Return the row of a text such as `Pragmatist: Do it.`, or of an object with the name as its key."""
         main, pair = _find_main_field(items, each), None
         if isinstance(row, str) and (found := _NAME_AND_TEXT.fullmatch(row)):
@@ -191,7 +175,7 @@ class FormReader:
 
     # Texts and words
 
-    def _read_string(self, value: Any, shape: Shape, name: str, place: str) -> Any:
+    def _read_string(self, value: Any, shape: JsonSchema, name: str, place: str) -> Any:
         is_word = "enum" in shape or "const" in shape or name in self.choices
         if isinstance(value, dict):
             value = _pick(value, name) if is_word else _format_object(value, name) if name else _format_row(value)
@@ -216,7 +200,7 @@ class FormReader:
         return match_choice(value, allowed, self.titles) if isinstance(value, str) else None
 
 
-def rename_fields(value: Json, properties: Mapping[str, Shape]) -> Json:
+def rename_fields(value: Json, properties: Mapping[str, JsonSchema]) -> Json:
     """Return the fields under their own names, also those in another spelling, with another name or a level deeper."""
     found = _rename_spellings(value, properties)
     groups = {key: _rename_spellings(item, properties) for key, item in found.items() if isinstance(item, dict)}
@@ -230,7 +214,7 @@ def rename_fields(value: Json, properties: Mapping[str, Shape]) -> Json:
     return found
 
 
-def _rename_spellings(value: Json, properties: Mapping[str, Shape]) -> Json:
+def _rename_spellings(value: Json, properties: Mapping[str, JsonSchema]) -> Json:
     names = {squash(name): name for name in properties}
     found: Json = {}
     for key, item in value.items():
@@ -240,7 +224,9 @@ def _rename_spellings(value: Json, properties: Mapping[str, Shape]) -> Json:
     return found
 
 
-def _find_other_name(found: Collection[str], name: str, field: Shape, properties: Mapping[str, Shape]) -> str | None:
+def _find_other_name(
+    found: Collection[str], name: str, field: JsonSchema, properties: Mapping[str, JsonSchema]
+) -> str | None:
     """Return the key of a field that is given under another name, or None."""
     others = {squash(key): key for key in found if key not in properties}
     others = {_PREFIX.sub("", key): name for key, name in others.items()} | others
@@ -249,7 +235,7 @@ def _find_other_name(found: Collection[str], name: str, field: Shape, properties
     return next((others[one] for one in listed if one in others), None)
 
 
-def _find_main_field(items: Shape, each: str) -> str:
+def _find_main_field(items: JsonSchema, each: str) -> str:
     """Return the field of a row that holds its text: the marked one, or the only required one besides its name."""
     fields = items.get("properties", {})
     marked = [name for name, field in fields.items() if field.get("main")]

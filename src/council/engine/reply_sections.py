@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from council.engine.reply_form import LIST_MARKER, Shape, rename_fields
+from council.engine.reply_form import LIST_MARKER, rename_fields
+from council.types import JsonSchema
 
 MIN_SECTIONS = 2  # with the names of fields; one heading alone can be part of a text
 
@@ -13,14 +14,14 @@ _HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>.+?)|[*_]{2}(?P<bold
 _LABELLED_LINE = re.compile(r"[ \t]*(?:[-*][ \t]+)?[*_]{2}(?P<label>[^*_:\n]{1,40}):?[*_]{2}:?[ \t]*(?P<text>\S.*)")
 
 
-def read_sections(text: str, shape: Shape) -> dict[str, list[str] | str]:
+def read_sections(text: str, shape: JsonSchema) -> dict[str, list[str] | str]:
     """Return the sections of a text by the names of the fields of a reply; empty if there are too few."""
     fields = shape.get("properties", {})
     found = {name: _read_body(lines) for name, lines in _split_sections(text, fields)}
     return found if len(found) >= MIN_SECTIONS else {}
 
 
-def _split_sections(text: str, fields: Mapping[str, Shape]) -> Iterator[tuple[str, list[str]]]:
+def _split_sections(text: str, fields: Mapping[str, JsonSchema]) -> Iterator[tuple[str, list[str]]]:
     """Yield each field with the lines of its section. Headings that name no field are part of a section."""
     name, lines = "", list[str]()
     for line in text.splitlines():
@@ -37,7 +38,7 @@ def _split_sections(text: str, fields: Mapping[str, Shape]) -> Iterator[tuple[st
         yield name, lines
 
 
-def _find_field(title: str, fields: Mapping[str, Shape]) -> str:
+def _find_field(title: str, fields: Mapping[str, JsonSchema]) -> str:
     """Return the field that a title names, or an empty string."""
     return next(iter(rename_fields({title.strip(" *_:"): ""}, fields).keys() & fields.keys()), "")
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict, cast
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -150,6 +150,13 @@ class JudgementRow(JudgementObject):
     seat: str
     member: str
     replies: list[Json]
+
+
+class ComparisonDetails(TypedDict):
+    """The details of a verdict."""
+
+    judgements: list[JudgementRow]
+    absent: dict[str, str]  # seat → why it has no readable reply in both orders
 
 
 class Judgement(NamedTuple):
@@ -331,9 +338,14 @@ class Pair:
         return abs(self.words - self.base_words) <= EQUAL_LENGTH * max(self.words, self.base_words)
 
 
-def read_pair(run: str, details: Json, text: str, base: str) -> Pair:
+def read_details(minutes: Minutes) -> ComparisonDetails:
+    """Return the details that a comparison stored."""
+    return cast("ComparisonDetails", minutes.verdict["details"])
+
+
+def read_pair(run: str, details: ComparisonDetails, text: str, base: str) -> Pair:
     """Return the comparison that a run recorded."""
-    rows: list[JudgementRow] = details["judgements"]
+    rows = details["judgements"]
     judgements = tuple(Judgement(row["outcome"], row["inconsistent"], row["score"], row["base_score"]) for row in rows)
     judges = tuple(row["member"] for row in rows)
     return Pair(run, count_words(text), count_words(base), judgements, len(details["absent"]), judges)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from council.engine.minutes import Minutes
+from council.engine.records import ReportObject
 from council.engine.trust import LEVELS
 from council.errors import UsageError
 from council.evals import blind, sampling
@@ -106,10 +107,10 @@ def choose_base(arms: Sequence[Arm], wanted: str | None) -> str:
     return wanted or (SOLO if SOLO in names else names[0])
 
 
-def split_arm(text: str) -> tuple[str, Json]:
+def split_arm(text: str) -> tuple[str, dict[str, str | bool]]:
     """Return the name and the options of an arm such as `advisors:rounds=3`."""
     name, *pairs = text.split(":")
-    options: Json = {}
+    options: dict[str, str | bool] = {}
     for pair in pairs:
         key, mark, value = pair.partition("=")
         if not key or (mark and not value):
@@ -181,8 +182,7 @@ class Evaluation:
             for item in self.items if arm.equals else ():
                 done = results.get(arm.equals, {}).get(item.id)
                 if done is not None and (budget := done.used(self.equal)) > 0:
-                    options: Json = {**self.weigh_use(arm), "budget": budget}
-                    row = self._make_row(replace(arm, options=options), item)
+                    row = self._make_row(replace(arm, options={**self.weigh_use(arm), "budget": budget}), item)
                     if split_arm(arm.equals)[0] == SOLO:  # its member may be another than that of `single`
                         row["options"]["models"] = list(done.members[:1])
                     rows.append(row)
@@ -319,7 +319,7 @@ class Result:
         return float(self.tokens if equal == "tokens" else self.calls if equal == "calls" else self.usd or 0.0)
 
 
-def grade_run(item: Item, report: Json, minutes: Minutes) -> Result:
+def grade_run(item: Item, report: ReportObject, minutes: Minutes) -> Result:
     """Grade the answer of a run, and the first and last answers of its seats. An open question has no grade."""
     text = blind.extract_text(minutes) if item.is_open else str(report["answer"])
     first = {seat.name: said[0].said for seat in minutes.planned_seats if (said := minutes.statements_of(seat.name))}
@@ -336,21 +336,21 @@ def grade_run(item: Item, report: Json, minutes: Minutes) -> Result:
         known = [vote for vote in last if vote.answer]
         share = sum(vote.answer == answer for vote in known) / len(known) if len(known) > 1 and answer else None
     tokens = report["tokens"]
-    chair = report["chair"] or {}
+    chair = report["chair"]
     return Result(
         str(report["run"]),
         item.read(text),
         None if item.is_open else item.is_right(text),
-        str(report["trust"]["level"]),
+        report["trust"]["level"],
         share,
         {} if item.is_open else {name: item.is_right(said) for name, said in first.items()},
-        int(tokens["in"]) + int(tokens["out"]),
-        int(report["calls"]["made"]),
+        tokens["in"] + tokens["out"],
+        report["calls"]["made"],
         report["cost"]["usd"],
         float(report["seconds"]),
         text,
         tuple(seat["served_by"] for seat in report["seats"] if seat["served_by"]),
-        str(chair.get("served_by") or ""),
+        (chair["served_by"] if chair else None) or "",
     )
 
 

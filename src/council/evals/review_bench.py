@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, TypedDict
 
+from council.engine.records import ReportObject
 from council.evals.statistics import Interval, bootstrap_mean, read_interval
 from council.runs.batch_rows import InputRow
 from council.runs.eval_object import IntervalObject
@@ -205,7 +206,7 @@ class Reviewed:
         return any(hit and holders >= support for holders, hit in self.findings)
 
 
-def read_review(case: Case, report: Json) -> Reviewed:
+def read_review(case: Case, report: ReportObject) -> Reviewed:
     """Read the findings of a report."""
     rows = [
         (max(1, len(one["found_by"])), case.is_hit(one["line"], one["quote"] if one["verified"] else ""))

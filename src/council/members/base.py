@@ -9,7 +9,7 @@ from typing import Protocol, TypedDict
 
 from council.errors import Fault
 from council.settings import Settings
-from council.types import Answer, Ask, Attachment, Json, Message
+from council.types import Answer, Ask, Attachment, JsonSchema, Message
 
 OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
 Progress = Callable[[str, int, int], None]  # name of the download, bytes done, bytes total
@@ -22,7 +22,7 @@ class StepRequest(TypedDict):
 
     key: str
     messages: Sequence[Message]
-    schema: Json | None
+    schema: JsonSchema | None
 
 
 @dataclass(frozen=True, slots=True)

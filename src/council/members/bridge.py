@@ -24,7 +24,7 @@ from council.settings import Provider
 from council.settings.catalogue import model_id
 from council.settings.member_lookup import list_inputs
 from council.text_cleanup import redact_line
-from council.types import Answer, Ask, Json, Message, Usage, encode_json
+from council.types import Answer, Ask, JsonSchema, Message, Usage, encode_json
 
 NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'model-council[pai]'`"
 FINISH_REASONS = {"length": "length", "content_filter": "refused"}
@@ -62,7 +62,7 @@ class BridgeRequest(TypedDict):
     """A request, as it is stored."""
 
     messages: list[Message]
-    schema: Json | None  # None if there is none, or if it is in a message
+    schema: JsonSchema | None  # None if there is none, or if it is in a message
     schema_name: str
     settings: BridgeSettings
     attachments: NotRequired[list[SentFile]]
@@ -334,7 +334,7 @@ def _request_parameters(request: BridgeRequest) -> Any:
 
     if request["schema"] is None:
         return ModelRequestParameters()
-    output = OutputObjectDefinition(json_schema=request["schema"], name=request["schema_name"], strict=True)
+    output = OutputObjectDefinition(json_schema=dict(request["schema"]), name=request["schema_name"], strict=True)
     return ModelRequestParameters(output_mode="native", output_object=output)
 
 

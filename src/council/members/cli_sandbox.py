@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from council.errors import Fault
 from council.settings.config_files import format_toml
 from council.settings.disk_space import explain_full_temp_folder, find_full_temp_folder, is_full_error
 from council.settings.private_files import make_private_folder, open_private_file
-from council.types import Json
+from council.types import Json, JsonSchema
 
 # Agents
 
@@ -272,8 +272,20 @@ CODEX = Agent(
     configure=_write_codex_config,
 )
 
+
+class GeminiSettings(TypedDict):
+    """The settings of gemini."""
+
+    tools: dict[str, list[str]]
+    model: dict[str, str]
+    general: dict[str, int | bool]
+    privacy: dict[str, bool]
+    telemetry: dict[str, bool]
+    security: NotRequired[dict[str, dict[str, str]]]
+
+
 # "none" is no tool, so the agent has none. One attempt: in its plan mode it repeated a request without end.
-GEMINI_SETTINGS: Json = {
+GEMINI_SETTINGS: GeminiSettings = {
     "tools": {"core": ["none"]},
     "model": {"name": "pro"},  # `auto` lets a router choose, and may answer with a smaller model
     "general": {"maxAttempts": 1, "enableAutoUpdate": False, "enableAutoUpdateNotification": False},
@@ -295,7 +307,7 @@ def _write_gemini_settings(workspace: Workspace) -> dict[str, str]:
     else:
         kind = "oauth-personal"
         more["GOOGLE_GENAI_USE_GCA"] = "true"
-    settings = GEMINI_SETTINGS | {"security": {"auth": {"selectedType": kind}}}
+    settings: GeminiSettings = {**GEMINI_SETTINGS, "security": {"auth": {"selectedType": kind}}}
     workspace.write_home_file("settings.json", json.dumps(settings))
     return more
 
@@ -349,7 +361,7 @@ class AgentRequest(TypedDict):
     model: str
     system: str
     prompt: str
-    schema: Json | None
+    schema: JsonSchema | None
     effort: str | None
     bare: bool
 

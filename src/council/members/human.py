@@ -7,7 +7,7 @@ from typing import Protocol
 
 from council.errors import Fault
 from council.members.base import MemberContext, OnDelta, Progress, StepRequest
-from council.types import Answer, Ask, Json, encode_json
+from council.types import Answer, Ask, JsonSchema, encode_json
 
 HUMAN = "human"
 
@@ -15,7 +15,7 @@ HUMAN = "human"
 class HumanInput(Protocol):
     """Source of a person's answers."""
 
-    async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
+    async def ask(self, key: str, seat: str, prompt: str, schema: JsonSchema | None) -> str:
         """Return the person's answer, or "" if they abstain."""
         ...
 
@@ -23,7 +23,7 @@ class HumanInput(Protocol):
 class NoHumanInput:
     """Placeholder outside a run, where no person can answer."""
 
-    async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
+    async def ask(self, key: str, seat: str, prompt: str, schema: JsonSchema | None) -> str:
         raise Fault("model", "a person can only be asked in a run")
 
 

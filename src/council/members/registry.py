@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
 from council.errors import ConfigError, CouncilError, describe_error, is_interrupt
 from council.extensions import MEMBERS, WIRES, Added
@@ -15,7 +16,6 @@ from council.members.human import HUMAN, HumanInput, HumanMember
 from council.settings import Provider, Settings
 from council.settings.catalogue import find_traits, model_id, split_member
 from council.settings.member_lookup import list_inputs
-from council.types import Json
 
 
 class MemberRegistry:
@@ -102,6 +102,14 @@ def _make_added_member(name: str, added: Added, context: MemberContext) -> Membe
         raise added.error(MEMBERS.what, error) from error
 
 
+class WireTraits(TypedDict, total=False):
+    """What a wire needs to know of a model and of its endpoint."""
+
+    thinks: bool
+    efforts: Sequence[str]
+    prompt_cache: bool
+
+
 def _make_provider_member(name: str, provider: Provider, context: MemberContext) -> Member:
     key = context.env.get(provider.api_key_env) or None
     if provider.via == "pai":
@@ -109,9 +117,9 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
 
         return make_provider_member(name, provider, key=key, find_inputs=partial(list_inputs, name, context.settings))
     model = find_traits(split_member(name)[1])
-    options: Json = {"thinks": model.reasoning, "efforts": model.efforts} if model else {}
+    traits: WireTraits = {"thinks": model.reasoning, "efforts": model.efforts} if model else {}
     if provider.prompt_cache:  # wires of packages need not know it
-        options["prompt_cache"] = True
+        traits["prompt_cache"] = True
     member: Member = WIRES.load(provider.wire)(
         name,
         base_url=provider.base_url,
@@ -126,7 +134,7 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
         max_connections=provider.max_connections,
         backoff=provider.backoff,
         find_inputs=partial(list_inputs, name, context.settings),
-        **options,
+        **traits,
     )
     if endpoint := getattr(member, "endpoint", None):  # wires of packages may have none
         endpoint.key_name = provider.api_key_env

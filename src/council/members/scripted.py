@@ -16,13 +16,33 @@ from __future__ import annotations
 import asyncio
 import json
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from council.errors import ConfigError, Fault
 from council.members.base import MemberContext, OnDelta, Progress
 from council.settings.private_files import open_private_file
-from council.types import Answer, Ask, Json, Usage, encode_json
+from council.types import Answer, Ask, Json, JsonSchema, Message, Usage, encode_json
+
+
+class ScriptLine(TypedDict, total=False):
+    """What a script says about a request: its answer, or how it fails."""
+
+    reply: Any
+    text: str
+    agree: bool
+    stall: bool
+    fail: str
+    times: int  # that it fails
+
+
+class ScriptedRequest(TypedDict):
+    """A request as it is recorded."""
+
+    key: str
+    messages: Sequence[Message]
+    schema: JsonSchema | None
 
 
 class Scripted:
@@ -40,16 +60,16 @@ class Scripted:
         self._failures: dict[str, int] = {}
 
     def prepare(self, ask: Ask) -> bytes:
-        request = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
+        request: ScriptedRequest = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
         return encode_json(request)
 
     async def ready(self, progress: Progress) -> None:
         pass
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
-        request = json.loads(body)
+        request: ScriptedRequest = json.loads(body)
         self._record_call(request)
-        line = self.script.get(request["key"], {})
+        line: ScriptLine = self.script.get(request["key"], {})
         if line.get("stall"):
             await asyncio.Event().wait()
         if "fail" in line and self._failures.get(request["key"], 0) < line.get("times", 1_000):
@@ -68,8 +88,8 @@ class Scripted:
     async def close(self) -> None:
         pass
 
-    def _record_call(self, request: Json) -> None:
-        self.calls.append(request)
+    def _record_call(self, request: ScriptedRequest) -> None:
+        self.calls.append(dict(request))
         if record := self.script.get("record"):
             with open_private_file(self.folder / record, "a", encoding="utf-8") as file:
                 file.write(json.dumps(request, ensure_ascii=False) + "\n")
@@ -85,7 +105,7 @@ def _read_script(path: str, folder: Path) -> Json:
         ) from error
 
 
-def _answer_text(line: Json, request: Json) -> str:
+def _answer_text(line: ScriptLine, request: ScriptedRequest) -> str:
     if "reply" in line:
         return json.dumps(line["reply"], ensure_ascii=False)
     if request["schema"]:
@@ -95,7 +115,7 @@ def _answer_text(line: Json, request: Json) -> str:
     return str(line.get("text") or f"{request['key']} says: it depends, and here is on what.")
 
 
-def example_value(schema: Json, agree: bool, text: str = "…", row: int = 0) -> Any:
+def example_value(schema: JsonSchema, agree: bool, text: str = "…", row: int = 0) -> Any:
     """Return the simplest value that matches a schema.
 
     `agree` is the value of booleans and decides whether optional values are present. `row` is the index in a list:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from council.engine.plan_object import PlanAttachment, UnseenBy
 from council.errors import UsageError
 from council.members.base import Member, list_unseen
-from council.planning.plan_object import PlanAttachment, UnseenBy, make_attachment_receipt
+from council.planning.plan_object import make_attachment_receipt
 from council.settings.schema import NO_ATTACHMENTS
 from council.types import Attachment, Roster
 

@@ -30,10 +30,10 @@ from functools import partial
 
 from council.calling.budget import TOKENS_PER_WORD, max_answer_tokens, max_billed_tokens
 from council.calling.concurrency import shared_prefix
+from council.engine.plan_object import CostEstimate
 from council.errors import ConfigError
 from council.members.base import Member, list_unseen
 from council.money import FREE, Price, count_attachment_tokens, exact_cost, max_cost
-from council.planning.plan_object import CostEstimate
 from council.planning.prompt_cache import (
     CachedCall,
     CachePoints,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from council.planning.plan_object import PlanLine
+from council.engine.plan_object import PlanLine
 from council.settings import Provider, Settings
 from council.settings.catalogue import catalogue, model_id, split_member
 from council.settings.member_lookup import Retirement, find_default_member, find_retirement

@@ -16,6 +16,18 @@ from pydantic import BaseModel
 from council import protocols
 from council.calling.budget import FULL_OUTPUT, NO_SPENDING_PLAN, SpendingPlan
 from council.engine.layout import format_count
+from council.engine.plan_object import (
+    Conversation,
+    CostEstimate,
+    Effort,
+    PlanAttachment,
+    PlanLine,
+    PlanLook,
+    PlanObject,
+    PlanPhase,
+    PlanWarmStart,
+    Task,
+)
 from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
 from council.members.base import Member
@@ -31,21 +43,7 @@ from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost,
 from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
-from council.planning.plan_object import (
-    Conversation,
-    CostEstimate,
-    Effort,
-    PlanAttachment,
-    PlanLine,
-    PlanLook,
-    PlanObject,
-    PlanPhase,
-    PlanWarmStart,
-    Task,
-    make_packet_receipt,
-    make_plan_limits,
-    make_plan_seat,
-)
+from council.planning.plan_object import make_packet_receipt, make_plan_limits, make_plan_seat
 from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import Rehearsal, find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, add_fallback_vendors, seat_council

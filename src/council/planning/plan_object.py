@@ -1,4 +1,4 @@
-"""The object `council.plan/1`: its types, and what makes the parts of it. Needs pydantic: import it lazily."""
+"""What makes the parts of the object `council.plan/1`. Needs pydantic: import it lazily."""
 
 from __future__ import annotations
 
@@ -7,50 +7,11 @@ from collections.abc import Callable
 from council.calling.budget import OutputLimits
 from council.engine.plan_object import (
     AttachmentReceipt,
-    Conversation,
-    CostEstimate,
-    Effort,
     PacketReceipt,
-    PlanAdvice,
-    PlanAttachment,
-    PlanCalls,
     PlanLimits,
-    PlanLine,
-    PlanLook,
-    PlanObject,
-    PlanPhase,
     PlanSeat,
-    PlanWarmStart,
-    SkippedPath,
-    Task,
-    UnseenBy,
 )
 from council.types import Attachment, Packet, Seat
-
-__all__ = [
-    "AttachmentReceipt",
-    "Conversation",
-    "CostEstimate",
-    "Effort",
-    "PacketReceipt",
-    "PlanAdvice",
-    "PlanAttachment",
-    "PlanCalls",
-    "PlanLimits",
-    "PlanLine",
-    "PlanLook",
-    "PlanObject",
-    "PlanPhase",
-    "PlanSeat",
-    "PlanWarmStart",
-    "SkippedPath",
-    "Task",
-    "UnseenBy",
-    "make_attachment_receipt",
-    "make_packet_receipt",
-    "make_plan_limits",
-    "make_plan_seat",
-]
 
 
 def make_plan_seat(seat: Seat, timeout: Callable[[str], float]) -> PlanSeat:

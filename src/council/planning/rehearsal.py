@@ -17,6 +17,7 @@ from council import events as ev
 from council.calling.concurrency import MIN_WARM_TOKENS
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
+from council.engine.plan_object import PlanPhase, PlanWarmStart
 from council.engine.prompting import Prompts
 from council.engine.reply_form import LONGEST_PATH
 from council.errors import CouncilError, EngineError
@@ -24,17 +25,18 @@ from council.events import Entry
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
 from council.planning.estimate import RehearsedCall, build_call, strip_seat_names
-from council.planning.plan_object import PlanPhase, PlanWarmStart
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import (
     CarryOut,
     Json,
+    LookupQuery,
     LookupRow,
     Outcome,
     Packet,
     Question,
     Roster,
+    SearchQuery,
     SearchRow,
     Step,
     Verdict,
@@ -241,7 +243,7 @@ def looking_council() -> type[Council]:
     return LookingCouncil
 
 
-async def _fake_lookup(wanted: Json) -> list[LookupRow]:
+async def _fake_lookup(wanted: LookupQuery) -> list[LookupRow]:
     files: list[LookupRow] = [
         {"look": "file", "path": one["path"], "from": 1, "to": 1, "lines": 1, "content": "…"}
         for one in wanted.get("files", [])
@@ -253,7 +255,7 @@ async def _fake_lookup(wanted: Json) -> list[LookupRow]:
     return [*files, *names, *patterns]
 
 
-async def _fake_search(wanted: Json) -> list[SearchRow]:
+async def _fake_search(wanted: SearchQuery) -> list[SearchRow]:
     return [
         {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
     ]

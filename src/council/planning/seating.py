@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from council.engine.plan_object import PlanLine
 from council.errors import ConfigError
 from council.planning.model_lines import format_model_changes, list_lines
-from council.planning.plan_object import PlanLine
 from council.settings import SEAT_FLAG, SeatSetting, Settings, member_lookup
 from council.settings.catalogue import catalogue, split_member
 from council.settings.member_lookup import (

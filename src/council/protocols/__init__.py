@@ -6,7 +6,7 @@ the table, others come by entry point or by `register`; each is loaded when it i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -153,7 +153,7 @@ class ReportView:
         asked = [phase.name for phase in minutes.phases.values() if seat in phase.asked]
         return self.speaker_label(minutes, asked[-1] if asked else "r1", seat)
 
-    def report_fields(self, minutes: Minutes) -> Json:
+    def report_fields(self, minutes: Minutes) -> Mapping[str, object]:
         """Return extra fields of the report object."""
         return {}
 
@@ -161,7 +161,7 @@ class ReportView:
         """Return extra fields of a seat in the report object."""
         return {}
 
-    def layout_variables(self, minutes: Minutes) -> Json:
+    def layout_variables(self, minutes: Minutes) -> Mapping[str, object]:
         """Return extra variables of the protocol's layouts."""
         return {}
 

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from council.errors import UsageError, option
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
-from council.types import Json
+from council.types import Json, JsonSchema
 
 # Help of flags that two protocols share
 ROSTER_HELP = "Roster name or TOML file: 2 to 9 advisors, up to 60 seats for --protocol ranking."
@@ -142,13 +142,14 @@ def _is_internal(field: FieldInfo) -> bool:
     return isinstance(field.json_schema_extra, dict) and bool(field.json_schema_extra.get("internal"))
 
 
-def describe_options(model: type[BaseModel]) -> Json:
+def describe_options(model: type[BaseModel]) -> JsonSchema:
     """Return the JSON schema of the options that a user can set."""
-    schema = model.model_json_schema()
+    schema: Any = model.model_json_schema()
     shown = {
         name: of for name, of in schema.get("properties", {}).items() if not _is_internal(model.model_fields[name])
     }
-    return schema | {"properties": shown}
+    described: JsonSchema = schema | {"properties": shown}
+    return described
 
 
 def _build_flag_row(name: str, field: FieldInfo) -> FlagRow:

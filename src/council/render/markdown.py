@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
-from typing import NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
@@ -35,7 +35,7 @@ from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
 from council.render.tail import format_tail
 from council.text_cleanup import clean, quote_tail_lines
-from council.types import Json
+from council.types import CheckedErrorRow, Json
 from council.wording import Wording
 
 __all__ = [
@@ -169,7 +169,23 @@ def _build_context(minutes: Minutes, report: ReportObject) -> Json:
     }
 
 
-def _describe_check(check: CheckRow | None) -> Json | None:
+class ErrorVariables(CheckedErrorRow):
+    """An error that a check found, with its state under the name that layouts use for all points."""
+
+    status: str
+
+
+class CheckVariables(TypedDict):
+    """The check of a finished text, for the layout."""
+
+    readers: list[str]
+    author: str
+    errors: list[ErrorVariables]
+    checks: int
+    last_readers: NotRequired[list[str]]
+
+
+def _describe_check(check: CheckRow | None) -> CheckVariables | None:
     """Return the check for the layout, with the status of each error: corrected, dismissed or open."""
     if not check:
         return None

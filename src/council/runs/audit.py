@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from council import events as ev
+from council.calling.budget import load_price
 from council.engine.ledger import count_calls, ends_with_rejections
 from council.errors import StoreError
 from council.events import Entry
-from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
+from council.money import exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.planning.setup import RunSetup
 from council.store.interface import OPEN_STATUSES, Attempt, AttemptResult, Record, RunStatus, SpendingRow
 from council.types import Usage
@@ -167,7 +168,7 @@ def _expected_charge(result: AttemptResult | None, spent: SpendingRow) -> int | 
     """Return the cost of the answer's usage, or None if the usage is unknown."""
     if result is None or "usage" not in result or result["usage"].get("unknown"):
         return None
-    return usd_to_nanos(exact_cost(Usage.from_json(result["usage"]), Price.from_json(spent.price or {})))
+    return usd_to_nanos(exact_cost(Usage.from_json(result["usage"]), load_price(spent)))
 
 
 def _check_budget(record: Record) -> Iterator[str]:

@@ -21,6 +21,7 @@ from council import events as ev
 from council import protocols
 from council.calling.budget import local_date
 from council.engine.minutes import Minutes
+from council.engine.plan_object import CostEstimate
 from council.errors import (
     BudgetSpent,
     CapTooLow,
@@ -36,7 +37,6 @@ from council.members.base import Member
 from council.members.human import HUMAN
 from council.money import nanos_to_usd, usd_to_nanos
 from council.planning.plan import Material, Plan, read_request
-from council.planning.plan_object import CostEstimate
 from council.planning.setup import BatchLabel, RunSetup
 from council.render.report import build_report
 from council.runs.batch_execution import (

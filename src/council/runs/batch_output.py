@@ -22,10 +22,10 @@ from typing import IO, Any, Literal
 
 from typing_extensions import TypedDict
 
+from council.engine.plan_object import CostEstimate, PlanCalls
 from council.engine.records import ReportObject
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
-from council.planning.plan_object import CostEstimate, PlanCalls
 from council.runs.outcome import (
     EXIT_BUDGET,
     EXIT_COMPLETE,
@@ -253,6 +253,17 @@ class BatchOutput:
                 if is_removed:
                     path.unlink()
         os.close(self._lock)
+
+
+class CompleteRow(TypedDict):
+    """A line of the output file whose run is complete."""
+
+    id: str
+    run: str
+    status: str
+    error: str | None
+    hash: str
+    report: ReportObject
 
 
 def parse_line(line: bytes) -> EndedRow:

@@ -402,8 +402,8 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
         except ValueError as error:
             problems.add(f"line {source.start}", f"options {quote_value(named['options'])} {error}")
             continue
-        fields: Json = {name: named[name] for name in ("id", "question") if name in named}
-        yield source.start, fields | {"options": options | more}
+        fields: dict[str, str] = {name: named[name] for name in ("id", "question") if name in named}
+        yield source.start, {**fields, "options": options | more}
 
 
 class _CsvLines:

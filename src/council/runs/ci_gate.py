@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import get_args
+from typing import TypedDict, get_args
 
 from council.engine.records import ReportObject
 from council.errors import UsageError
@@ -17,6 +17,16 @@ RULES = ("consensus", "corroborated")
 DEFAULT_RULE = "corroborated"
 MIN_JUDGES = 2
 COVERAGE_HOLE = "coverage_hole"  # state of a `degraded` row for material the judges were not shown
+
+
+class GateDecision(TypedDict):
+    """What a gate decides about a finished run."""
+
+    verdict: str | None  # by the rule of the gate
+    exit: int
+    why: str
+    rule: str
+    fail_on: str
 
 
 def evaluate_gate(report: ReportObject, fail_on: str, rule: str = DEFAULT_RULE) -> tuple[int, str]:

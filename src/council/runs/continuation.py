@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from council.engine.minutes import Minutes
+from council.engine.plan_object import Conversation
 from council.errors import UnknownRun, UsageError, wording
 from council.planning.intent import ChosenBy, Intent, prefer_protocol
-from council.planning.plan_object import Conversation
 from council.planning.setup import RunSetup
 from council.render.report import answer_text
 from council.store.interface import Record, Store

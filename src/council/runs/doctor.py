@@ -14,7 +14,7 @@ from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, U
 from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
 from council.flags import PROTOCOL_GROUP, flag_table
 from council.members.guard import make_ready, prepare_request, probe_member, send_request
-from council.money import cost
+from council.money import PriceObject, cost
 from council.planning.plan import Material
 from council.protocols.options import describe_options
 from council.runs.run_context import has_otel
@@ -41,10 +41,10 @@ from council.settings.member_lookup import (
 from council.settings.network import find_key_leaks
 from council.store.interface import DecisionOutcome, SeatOutcome
 from council.text_cleanup import single_line
-from council.types import Ask, Json, Usage
+from council.types import Ask, JsonSchema, Usage
 
 if TYPE_CHECKING:
-    from council.planning.plan_object import CostEstimate, PlanCalls, PlanPhase
+    from council.engine.plan_object import CostEstimate, PlanCalls, PlanPhase
 
 TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
 TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
@@ -140,7 +140,7 @@ class MemberRow(ListedMember, MemberLife):
     """A row of `council models`."""
 
     context: int | None  # tokens of its context window
-    price: NotRequired[Json | None]  # `Price.as_json`
+    price: NotRequired[PriceObject | None]
     record: NotRequired[TrackRecordObject]
 
 
@@ -171,7 +171,7 @@ class ProtocolRow(TypedDict):
     purpose: str
     use: str
     tasks: list[str]
-    options: Json  # JSON schema
+    options: JsonSchema
     seats: list[str]
     phases: list[PlanPhase]
     calls: PlanCalls | None
@@ -603,7 +603,7 @@ def _qualify_member(member: str) -> str:
     return f"{next(iter(model.ids))}:{member}" if model else member
 
 
-def _lookup_price(convener: Convener, member: str) -> Json | None:
+def _lookup_price(convener: Convener, member: str) -> PriceObject | None:
     price = convener.price(_qualify_member(member))
     return price.as_json() if price else None
 

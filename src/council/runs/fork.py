@@ -9,6 +9,8 @@ from council import events as ev
 from council import protocols
 from council.calling.budget import SpendingPlan
 from council.engine.ledger import ForkSource
+from council.engine.minutes import read_plan
+from council.engine.plan_object import PlanObject
 from council.errors import UsageError, option
 from council.planning.attachments import format_unseen, list_attachments, require_sight
 from council.planning.exclusion import require_allowed
@@ -20,7 +22,7 @@ from council.runs.run_context import RunContext
 from council.settings.member_lookup import require_available, vendor_of
 from council.settings.schema import quote_value
 from council.store.interface import Record
-from council.types import Json, Roster, Seat
+from council.types import Roster, Seat
 
 CHAIR_NAMES = ("chair", "referee")
 SHARED_VENDOR_0_1 = (
@@ -30,7 +32,7 @@ SHARED_VENDOR_0_1 = (
 
 def plan_fork(
     parent: Record, phase: str | None, seats: Mapping[str, str], run_context: RunContext
-) -> tuple[RunSetup, Json]:
+) -> tuple[RunSetup, PlanObject]:
     """Return the setup and the plan of a fork from a phase on; the default is the first phase."""
     phases = list_phases(parent)
     if not phases:
@@ -57,7 +59,6 @@ def plan_fork(
     plan = _replace_notices(parent_plan, _list_member_notices(parent), shared)
     attached = list_attachments(parent_setup.packet.attachments, roster, run_context.members)
     require_sight(attached, roster)
-    trusted = {"trusted": run_context.settings.trusted.destinations} if run_context.settings.trusted else {}
     setup = replace(
         parent_setup,
         roster=roster,
@@ -67,18 +68,23 @@ def plan_fork(
         cache_points={} if seats else parent_setup.cache_points,  # of the members that the parent's plan rehearsed
     )
     prices = list_prices(roster, run_context.price)
-    return setup, {key: value for key, value in plan.items() if key not in ("trusted", "prices")} | trusted | {
-        "warnings": [*plan["warnings"], *format_unseen(attached), *unasked],
-        **({"attachments": list(attached)} if attached else {}),
-        "why": f"a fork of {parent.run} from {start} on",
-        "fork": {"run": parent.run, "from": start},
-        "seats": [make_plan_seat(seat, run_context.settings.member_timeout) for seat in roster.seats],
-        "chair": make_plan_seat(roster.chair, run_context.settings.member_timeout) if roster.chair else None,
-        "calls": {"min": 0, "max": _find_plan(parent).get("calls", {}).get("max", 0)},
-        "cap": run_context.caps.run,
-        "unpriced": [name for name in roster.member_names if run_context.price(name) is None],
-        **({"prices": prices} if prices else {}),
-    }
+    plan.pop("trusted", None)
+    plan.pop("prices", None)
+    if run_context.settings.trusted:
+        plan["trusted"] = run_context.settings.trusted.destinations
+    plan["warnings"] = [*plan["warnings"], *format_unseen(attached), *unasked]
+    if attached:
+        plan["attachments"] = list(attached)
+    plan["why"] = f"a fork of {parent.run} from {start} on"
+    plan["fork"] = {"run": parent.run, "from": start}
+    plan["seats"] = [make_plan_seat(seat, run_context.settings.member_timeout) for seat in roster.seats]
+    plan["chair"] = make_plan_seat(roster.chair, run_context.settings.member_timeout) if roster.chair else None
+    plan["calls"] = {"min": 0, "max": parent_plan["calls"]["max"] if "calls" in parent_plan else 0}
+    plan["cap"] = run_context.caps.run
+    plan["unpriced"] = [name for name in roster.member_names if run_context.price(name) is None]
+    if prices:
+        plan["prices"] = prices
+    return setup, plan
 
 
 def _keep_later_phases(spending: SpendingPlan, earlier: Collection[str]) -> SpendingPlan:
@@ -132,10 +138,14 @@ def _list_member_notices(parent: Record) -> list[str]:
     return [*shared, *unseen, *(setup.fork.get("warnings", []) if setup.fork else [])]
 
 
-def _replace_notices(plan: Json, stale: Collection[str], fresh: list[str]) -> Json:
-    parts = ("notices", "warnings", "remarks")
-    kept = {part: [line for line in plan.get(part, []) if line not in stale] for part in parts}
-    return plan | {part: [*fresh, *lines] for part, lines in kept.items()}
+def _replace_notices(plan: PlanObject, stale: Collection[str], fresh: list[str]) -> PlanObject:
+    """Return a copy of the plan with other lines about its members."""
+    return {
+        **plan,
+        "notices": [*fresh, *(line for line in plan.get("notices", []) if line not in stale)],
+        "warnings": [*fresh, *(line for line in plan.get("warnings", []) if line not in stale)],
+        "remarks": [*fresh, *(line for line in plan.get("remarks", []) if line not in stale)],
+    }
 
 
 def make_inheritance(parent: Record, fork: ForkOrigin) -> ForkSource:
@@ -152,9 +162,9 @@ def list_phases(record: Record) -> list[str]:
     return list(dict.fromkeys(phase.partition("/")[0] for phase in started))
 
 
-def _find_plan(parent: Record) -> Json:
+def _find_plan(parent: Record) -> PlanObject:
     plans = [entry.event.plan for entry in parent.entries if isinstance(entry.event, ev.Convened)]
-    return dict(plans[0]) if plans else {}
+    return read_plan(plans[0] if plans else {})
 
 
 def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunContext) -> Roster:

@@ -12,13 +12,14 @@ from typing import Any, TypedDict
 
 from council import events as ev
 from council.engine.minutes import Minutes
+from council.engine.plan_object import PacketReceipt
 from council.engine.prompting import build_dossier
 from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
 from council.planning.intent import Intent
 from council.planning.plan import Plan
-from council.planning.plan_object import PacketReceipt, make_packet_receipt
+from council.planning.plan_object import make_packet_receipt
 from council.planning.setup import RunSetup
 from council.protocols import find_protocol
 from council.runs.excerpts import make_excerpt
@@ -47,7 +48,7 @@ from council.store.queries import unknown_run
 from council.store.run_store import open_store
 from council.store.shared import acquire_store, release_store
 from council.text_cleanup import abbreviate_base64, single_line
-from council.types import Json
+from council.types import Dossier, Json
 
 # Stored statuses of the runs that a filter by status may find, where they differ from that status.
 STORED_STATUSES: dict[str, Sequence[str | None]] = {
@@ -119,7 +120,7 @@ class SentMaterial(TypedDict):
     """The material that was sent. Secrets are masked."""
 
     receipt: PacketReceipt
-    dossier: Json  # of the first seat
+    dossier: Dossier  # of the first seat
 
 
 def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[AttemptRow]:

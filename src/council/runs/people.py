@@ -8,11 +8,11 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict
 
 from council.errors import UsageError
 from council.store.interface import OpenAsk, Store
-from council.types import Json
+from council.types import Json, JsonSchema
 
 ANSWER_POLL_S = 0.2  # seconds between checks for an answer
 
@@ -24,7 +24,7 @@ class StoredQuestions:
     store: Store
     run: str
 
-    async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
+    async def ask(self, key: str, seat: str, prompt: str, schema: JsonSchema | None) -> str:
         answer = await self.store.get_answer(self.run, key, prompt)
         if answer is not None:
             return answer
@@ -73,23 +73,6 @@ JSON_TYPES: dict[str, type | tuple[type, ...]] = {
 NO_CHOICE = "none"  # the choice that a blank field means
 
 
-class AnswerSchema(TypedDict, total=False):
-    """JSON schema of a typed answer, as far as forms use it."""
-
-    type: str
-    description: str
-    properties: dict[str, AnswerSchema]
-    required: list[str]
-    items: AnswerSchema
-    anyOf: list[AnswerSchema]
-    enum: list[Any]
-    const: Any
-    minimum: float
-    maximum: float
-    minItems: int
-    maxItems: int
-
-
 class FormField(TypedDict):
     """A field of a form."""
 
@@ -111,23 +94,19 @@ class OpenQuestion(OpenAsk):
     fields: list[FormField]
 
 
-def _read_schema(schema: Json) -> AnswerSchema:
-    return cast(AnswerSchema, schema)
-
-
-def form_fields(schema: Json | None) -> list[FormField]:
+def form_fields(schema: JsonSchema | None) -> list[FormField]:
     """Return the form's fields: name, kind, help, choices, whether it is optional, and nested fields.
 
     Fields with a single possible value are left out.
     """
-    return [] if schema is None else _list_fields(_read_schema(schema))
+    return [] if schema is None else _list_fields(schema)
 
 
-def _list_fields(schema: AnswerSchema) -> list[FormField]:
+def _list_fields(schema: JsonSchema) -> list[FormField]:
     return [_form_field(name, of) for name, of in schema.get("properties", {}).items() if not _fixed_value(of)]
 
 
-def _form_field(name: str, schema: AnswerSchema) -> FormField:
+def _form_field(name: str, schema: JsonSchema) -> FormField:
     inner, optional = unwrap_optional(schema)
     field: FormField = {
         "name": name,
@@ -153,7 +132,7 @@ def _form_field(name: str, schema: AnswerSchema) -> FormField:
     return field
 
 
-def _field_kind(schema: AnswerSchema) -> FieldKind:
+def _field_kind(schema: JsonSchema) -> FieldKind:
     if schema.get("enum"):
         return "choice"
     if schema.get("type") == "object":
@@ -163,7 +142,7 @@ def _field_kind(schema: AnswerSchema) -> FieldKind:
     return SCALAR_KINDS.get(str(schema.get("type")), "text")
 
 
-def unwrap_optional(schema: AnswerSchema) -> tuple[AnswerSchema, bool]:
+def unwrap_optional(schema: JsonSchema) -> tuple[JsonSchema, bool]:
     """Return the schema without its null option, and whether it had one."""
     options = schema.get("anyOf")
     if not options:
@@ -172,7 +151,7 @@ def unwrap_optional(schema: AnswerSchema) -> tuple[AnswerSchema, bool]:
     return filled_in[0], len(filled_in) < len(options)
 
 
-def main_field(schema: Json | None) -> str | None:
+def main_field(schema: JsonSchema | None) -> str | None:
     """Return the name of the field that free text goes into."""
     return _find_main_field(form_fields(schema))
 
@@ -182,13 +161,12 @@ def _find_main_field(fields: Iterable[FormField]) -> str | None:
     return next((name for name in MAIN_FIELDS if name in texts), texts[0] if texts else None)
 
 
-def fill_form(schema: Json | None, text: str) -> str:
+def fill_form(schema: JsonSchema | None, text: str) -> str:
     """Return the answer as JSON: parse JSON, or put free text into the main field and leave optional fields empty."""
     if schema is None or not text.strip():
         return text
-    form = _read_schema(schema)
-    fields = _list_fields(form)
-    value = _complete_answer(form, fields, _parse_object(text) or _fill_from_words(fields, text))
+    fields = _list_fields(schema)
+    value = _complete_answer(schema, fields, _parse_object(text) or _fill_from_words(fields, text))
     if missing := [_describe_field(field) for field in fields if field["name"] not in value]:
         raise UsageError(
             f"the answer was not accepted, these fields are missing: {', '.join(missing)}; give JSON with all fields"
@@ -213,7 +191,7 @@ def _fill_from_words(fields: Sequence[FormField], text: str) -> Json:
         raise UsageError(
             f"the answer was not accepted, free text is not enough: give JSON with {', '.join(map(_describe_field, fields))}"
         )
-    answer: Json = (
+    answer: dict[str, str | list[str]] = (
         {main: text.strip()}
         if main
         else {fields[0]["name"]: [line.strip() for line in text.splitlines() if line.strip()]}
@@ -229,7 +207,7 @@ def _named_choice(field: FormField, text: str) -> Any:
     return named[0] if len(named) == 1 else None
 
 
-def _complete_answer(schema: AnswerSchema, fields: Sequence[FormField], answer: Json) -> Json:
+def _complete_answer(schema: JsonSchema, fields: Sequence[FormField], answer: Json) -> Json:
     """Add fixed values and allowed blanks, in the schema's order, with unknown fields last."""
     fixed = {name: value for name, of in schema["properties"].items() if (value := _fixed_value(of))}
     main = _find_main_field(fields)
@@ -252,7 +230,7 @@ def _complete_rows(fields: Iterable[FormField], answer: Json) -> Json:
     return {**answer, **filled}
 
 
-def _fixed_value(schema: AnswerSchema) -> Any:
+def _fixed_value(schema: JsonSchema) -> Any:
     """Return the only possible value, if there is just one."""
     choices = schema.get("enum") or ()
     return schema.get("const") or (choices[0] if len(choices) == 1 else None)
@@ -275,18 +253,18 @@ def _describe_field(field: FormField) -> str:
     return f"{field['name']} ({', '.join(map(str, field['choices']))})" if "choices" in field else field["name"]
 
 
-def find_mismatch(schema: Json, value: Any) -> str:
+def find_mismatch(schema: JsonSchema, value: Any) -> str:
     """Return the first mismatch between value and schema, or an empty string."""
-    return _find_mismatch(_read_schema(schema), value, "")
+    return _find_mismatch(schema, value, "")
 
 
-def _find_mismatch(schema: AnswerSchema, value: Any, where: str) -> str:
+def _find_mismatch(schema: JsonSchema, value: Any, where: str) -> str:
     options = schema.get("anyOf") or [schema]
     mismatches = [_check_value(option, value, where) for option in options]
     return "" if "" in mismatches else mismatches[0]
 
 
-def _check_value(schema: AnswerSchema, value: Any, where: str) -> str:
+def _check_value(schema: JsonSchema, value: Any, where: str) -> str:
     kind = schema.get("type", "")
     at = where or "it"
     if "const" in schema:
@@ -299,7 +277,7 @@ def _check_value(schema: AnswerSchema, value: Any, where: str) -> str:
     return next(filter(None, inner), "")
 
 
-def _check_items(schema: AnswerSchema, value: Any, where: str) -> list[str]:
+def _check_items(schema: JsonSchema, value: Any, where: str) -> list[str]:
     if schema["type"] == "array":
         min_items, max_items = schema.get("minItems", 0), schema.get("maxItems")
         count = (
@@ -329,7 +307,7 @@ def _check_items(schema: AnswerSchema, value: Any, where: str) -> list[str]:
     ]
 
 
-def _check_bounds(schema: AnswerSchema, value: Any, at: str) -> str:
+def _check_bounds(schema: JsonSchema, value: Any, at: str) -> str:
     if "minimum" in schema and value < schema["minimum"]:
         return f"{at} must be {schema['minimum']:g} or more"
     return f"{at} must be {schema['maximum']:g} or less" if "maximum" in schema and value > schema["maximum"] else ""

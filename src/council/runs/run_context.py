@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from importlib.util import find_spec
@@ -17,7 +17,6 @@ from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.prompt_cache import PromptCache
 from council.calling.retry import Caller, RetryLoop
-from council.engine.council import Effect
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, StoreError, UsageError, option
 from council.members.base import Member
@@ -40,7 +39,7 @@ from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import Record, Store, WorkerStore
 from council.store.shared import close_stores
-from council.types import CarryOut, Json, LookupRow, Roster, Step
+from council.types import CarryOut, Effects, LookupQuery, LookupRow, Roster, SearchQuery, SearchRow, Step
 from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
@@ -227,26 +226,27 @@ class RunContext:
 
     # Look-ups and search
 
-    def make_effects(self, setup: RunSetup, folder: Path) -> dict[str, Effect]:
-        effects: dict[str, Effect] = {"look": _make_lookup_effect(folder, redact=setup.look != "refuse")}
+    def make_effects(self, setup: RunSetup, folder: Path) -> Effects:
+        effects: Effects = {"look": _make_lookup_effect(folder, redact=setup.look != "refuse")}
         provider = setup.options.get("search")
         if isinstance(provider, str):
             effects["search"] = self._make_search_effect(provider, folder)
         return effects
 
-    def _make_search_effect(self, provider: str, folder: Path) -> Effect:
-        async def run_search(wanted: Json) -> list[Json]:
+    def _make_search_effect(
+        self, provider: str, folder: Path
+    ) -> Callable[[SearchQuery], Awaitable[Sequence[SearchRow]]]:
+        async def run_search(wanted: SearchQuery) -> Sequence[SearchRow]:
             queries = [redact_text(query) for query in wanted["queries"]]  # queries leave the machine too
             try:
                 found = make_provider(
                     provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
                 )
             except SearchError as error:
-                return [dict(row) for row in list_failures(queries, error)]
+                return list_failures(queries, error)
             most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
             try:
-                rows = await research(found, queries, max_results=most, freshness=freshness)
-                return [dict(row) for row in rows]
+                return await research(found, queries, max_results=most, freshness=freshness)
             finally:
                 await close_provider(found)
 
@@ -265,9 +265,9 @@ def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
     return hedge_with(HedgePolicy(past_seconds))
 
 
-def _make_lookup_effect(root: Path, *, redact: bool) -> Effect:
-    async def run_lookup(wanted: Json) -> list[LookupRow]:
-        return await asyncio.to_thread(look, root, wanted, redact=redact)
+def _make_lookup_effect(root: Path, *, redact: bool) -> Callable[[LookupQuery], Awaitable[Sequence[LookupRow]]]:
+    async def run_lookup(wanted: LookupQuery) -> list[LookupRow]:
+        return await asyncio.to_thread(look, root, dict(wanted), redact=redact)
 
     return run_lookup
 

@@ -23,7 +23,8 @@ from council.calling.budget import Caps, SpendingPlan, explain_refusal, local_da
 from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
-from council.engine.minutes import Minutes, read_plan
+from council.engine.minutes import Minutes
+from council.engine.plan_object import Conversation, PlanObject
 from council.engine.prompting import Prompts
 from council.errors import (
     BudgetSpent,
@@ -56,7 +57,6 @@ from council.planning.plan import (
     read_request,
     rehearse_paths,
 )
-from council.planning.plan_object import Conversation, PlanObject
 from council.planning.rehearsal import looking_council, template_context
 from council.planning.setup import RunFlags, RunSetup
 from council.protocols.common.rosters import DescribedRoster, describe_rosters
@@ -413,7 +413,7 @@ class Convener(RunRecords):
             setup = replace(setup, spending=await self._fit_fork(setup, cap))
         run = await self.store.new_run_id()
         record = Record(run, parent.name, parent.folder, time.time(), parent.seed, setup.as_json(), is_new=True)
-        return record, read_plan(plan)
+        return record, plan
 
     async def _fit_fork(self, setup: RunSetup, cap: Cap) -> SpendingPlan:
         """Return output limits with which the requests of a fork fit its cap.

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -34,12 +34,16 @@ from opentelemetry.util.types import AttributeValue
 
 from council import events as ev
 from council.engine.ledger import Ledger, Listener
+from council.engine.minutes import read_plan
 from council.events import Entry
 from council.packet.secret_filter import redact_text
 from council.settings.catalogue import split_member
 from council.store.interface import AttemptResult, Record
-from council.types import Json, Message
+from council.types import Message
 from council.version import __version__
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.engine.plan_object import PlanObject
 
 Attributes = dict[str, AttributeValue]  # of a span, by name
 FLUSH_TIMEOUT_S = 2.0  # at the end of the process
@@ -196,7 +200,7 @@ class RunSpans:
             is_remote=True,
             trace_flags=TraceFlags(TraceFlags.SAMPLED),
         )
-        about = {
+        about: Attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": plan.get("protocol", ""),
             "gen_ai.conversation.id": self.record.run,
@@ -216,9 +220,9 @@ class RunSpans:
         )
 
     @property
-    def _plan(self) -> Json:
+    def _plan(self) -> PlanObject:
         first = next((entry.event for entry in self.record.entries if isinstance(entry.event, ev.Convened)), None)
-        return first.plan if first else {}
+        return read_plan(first.plan if first else {})
 
     @property
     def _part(self) -> int:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, NotRequired, Protocol, TypedDict, final, get_type_hints
 
 from council.events import Attempted, Entry
-from council.types import Delivery, Json, Outcome, UsageCounts
+from council.money import PriceObject
+from council.types import AbsenceRow, Delivery, Json, JsonSchema, Outcome, UsageCounts
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
 
@@ -266,7 +267,7 @@ class SpendingRow:
     """
 
     member: str
-    price: Json | None
+    price: PriceObject | None
     reserved: int | None
     charged: int | None = None
     certainty: Charge = Charge.EXACT
@@ -304,7 +305,7 @@ class SpentRequest(TypedDict):
     usage: UsageCounts | None
     name: str | None
     folder: str | None
-    price: Json | None  # `Price.as_json`
+    price: PriceObject | None
     protocol: str | None
     status: str | None
     cost: float | None
@@ -319,7 +320,7 @@ class OpenAsk(TypedDict):
     key: str
     seat: str
     prompt: str
-    schema: Json | None  # JSON schema of the answer; None for text
+    schema: JsonSchema | None  # JSON schema of the answer; None for text
     at: float
 
 
@@ -365,7 +366,7 @@ class Record:
     steps: dict[str, str] = field(default_factory=dict)
     results: dict[str, Outcome] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
-    phases: dict[str, Json] = field(default_factory=dict)
+    phases: dict[str, dict[str, AbsenceRow]] = field(default_factory=dict)  # ended phases: absences by key
     spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
     is_new: bool = False  # this process has made the run
     loaded_setup: tuple[Json, Any] | None = field(default=None, repr=False, compare=False)  # as parsed by `RunSetup.of`

@@ -182,4 +182,4 @@ def test_a_schema_is_converted_like_the_vendors_own_helper_does(form: type[Reply
     from anthropic.lib._parse._transform import transform_schema
 
     schema = build_schema(form, {}, small=small)
-    assert plain(convert_schema(schema, ANTHROPIC)) == plain(transform_schema(schema))
+    assert plain(convert_schema(schema, ANTHROPIC)) == plain(transform_schema(dict(schema)))

@@ -23,7 +23,7 @@ from council.errors import Fault
 from council.members.wires.error_responses import ErrorResponse, classify_error
 from council.members.wires.openai import ChatCompletionParser, OpenAIMember
 from council.text_cleanup import redact_line
-from council.types import Answer, Ask, Usage
+from council.types import Answer, Ask, JsonSchema, Usage
 from tests.fake_clock import settle, skip
 from tests.fake_provider import FakeProvider, Reply
 from tests.fake_replies import stream
@@ -32,7 +32,7 @@ from tests.fakes.raw import OPEN_ENDED, endpoint
 pytestmark = pytest.mark.anyio
 KEY = "-".join(["sk", "test", "0123456789abcdef"])
 ASK = Ask("draft/alpha", ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}))
-SCHEMA = {
+SCHEMA: JsonSchema = {
     "type": "object",
     "properties": {"yes": {"type": "boolean"}},
     "required": ["yes"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -114,13 +115,13 @@ class OptionalValue(click.Option):
         return self.opts[0], self.help or ""
 
 
-def make_option(flag: dict[str, Any]) -> click.Option:
+def make_option(flag: Mapping[str, Any]) -> click.Option:
     option = _make_option(flag)
     option.hidden = flag.get("hidden", False)
     return option
 
 
-def _make_option(flag: dict[str, Any]) -> click.Option:
+def _make_option(flag: Mapping[str, Any]) -> click.Option:
     names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
     if flag.get("negatable"):
         both = f"{flag['flag']}/--no-{flag['flag'][2:]}"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import click
 
@@ -32,6 +32,8 @@ from council.doors.cli.params import (
 from council.doors.cli.runner import Runner, make_command, make_plan, make_runner, price_advice
 from council.doors.cli.views import write_lines
 from council.engine.layout import format_count
+from council.engine.plan_object import PlanAdvice
+from council.engine.records import ReportObject
 from council.errors import ConfigError, UsageError
 from council.evals import blind, sampling
 from council.evals.dataset import BLIND, GRADERS, GYM_PREFIX, load_dataset, load_open_questions
@@ -72,7 +74,7 @@ from council.planning.plan import Material, Plan
 from council.render.terminal import format_advised_price
 from council.runs.advice import save_result
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, select_protocol_options, select_settings
-from council.runs.batch_output import Estimate, Summary
+from council.runs.batch_output import CompleteRow, Estimate, Summary
 from council.runs.batch_rows import InputRow, RowErrors, make_row
 from council.runs.eval_object import EvalObject, JudgeUse
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
@@ -480,7 +482,7 @@ class EvalRunner:
                 if not (mine and base):
                     continue
                 if row := rows.get(chosen.make_compare_id(arm, item, mine.text, base.text)):
-                    details = (await convener.minutes(row["run"])).verdict["details"]
+                    details = blind.read_details(await convener.minutes(row["run"]))
                     found[item.id] = blind.read_pair(row["run"], details, mine.text, base.text)
                     reports.append(row["report"])
         unfinished = len(pairs) * len(chosen.items) - len(reports)
@@ -489,9 +491,9 @@ class EvalRunner:
 
     # Results
 
-    def _read_rows(self, *files: str) -> list[Json]:
+    def _read_rows(self, *files: str) -> list[CompleteRow]:
         """Return the complete rows of the output files."""
-        rows = []
+        rows: list[CompleteRow] = []
         for file in files:
             with suppress(FileNotFoundError):
                 lines = (self.folder / file).read_text(encoding="utf-8").split("\n")  # a text may hold other line ends
@@ -532,13 +534,13 @@ class EvalRunner:
             write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
 
 
-def _sum_use(reports: Sequence[Json]) -> JudgeUse:
+def _sum_use(reports: Sequence[ReportObject]) -> JudgeUse:
     """Return the tokens, the calls and the dollars of runs; None for dollars if a price is unknown."""
-    costs = [report["cost"]["usd"] for report in reports]
+    costs = [usd for report in reports if (usd := report["cost"]["usd"]) is not None]
     return {
-        "tokens": sum(int(report["tokens"]["in"]) + int(report["tokens"]["out"]) for report in reports),
-        "calls": sum(int(report["calls"]["made"]) for report in reports),
-        "usd": None if None in costs else round(sum(costs), 9),
+        "tokens": sum(report["tokens"]["in"] + report["tokens"]["out"] for report in reports),
+        "calls": sum(report["calls"]["made"] for report in reports),
+        "usd": None if len(costs) < len(reports) else round(sum(costs), 9),
     }
 
 
@@ -637,6 +639,24 @@ def outcome_command() -> click.Command:
 # Advice
 
 
+class AdvisedDefault(TypedDict):
+    """The protocol without advice, and its price."""
+
+    protocol: str
+    rounds: int
+    options: Json
+    calls: int
+    cost: float | None
+
+
+class AdviceObject(PlanAdvice):
+    """The object `council.advice/1`."""
+
+    schema: Literal["council.advice/1"]
+    question: str
+    default: AdvisedDefault
+
+
 def advise_command() -> click.Command:
     options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
     for option in options:
@@ -653,13 +673,18 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Convener) -> int:
         default = await make_plan(convener, request)
         advised = await make_plan(convener, replace(request, protocol=AUTO_PROTOCOL))
-        usual: Json = {**price_advice(default)}
-        del usual["why"]
-        row = {
+        advice, usual = price_advice(advised), price_advice(default)
+        row: AdviceObject = {
             "schema": "council.advice/1",
             "question": advised.question.text,
-            **price_advice(advised),
-            "default": usual,
+            **advice,
+            "default": {
+                "protocol": usual["protocol"],
+                "rounds": usual["rounds"],
+                "options": usual["options"],
+                "calls": usual["calls"],
+                "cost": usual["cost"],
+            },
         }
         if runner.json:
             print_json(row)
@@ -670,7 +695,7 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
     return runner.with_convener(job)
 
 
-def _format_advice(row: Json) -> list[str]:
+def _format_advice(row: AdviceObject) -> list[str]:
     default = row["default"]
     is_same = (row["protocol"], row["options"]) == (default["protocol"], default["options"])
     return [

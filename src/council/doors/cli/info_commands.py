@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import click
 
@@ -24,17 +24,17 @@ from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, m
 from council.doors.cli.tables import fit_table, format_table
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
-from council.money import format_usd
+from council.money import PriceObject, RateName, format_usd
 from council.protocols import protocol_names
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
 from council.protocols.common.rosters import DescribedRoster, RosterSeat
 from council.runs.service import Convener
 from council.settings import load_settings
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
-from council.types import Json
+from council.types import JsonSchema
 
 if TYPE_CHECKING:
-    from council.planning.plan_object import CostEstimate, PlanCalls
+    from council.engine.plan_object import CostEstimate, PlanCalls
     from council.runs.doctor import (
         DoctorRow,
         ExtensionRow,
@@ -78,9 +78,9 @@ def _list_default(context: click.Context, /, **params: Any) -> int | None:
 
         members = list_members(convener)
         available = sum(row["available"] for row in members)
-        rows = [
+        rows: list[ListKind] = [
             _describe_kind("protocols", len(protocol_names()), "how a council deliberates"),
-            _describe_kind("models", len(members), f"{available} available") | {"available": available},
+            {**_describe_kind("models", len(members), f"{available} available"), "available": available},
             _describe_kind("presets", len(list_presets(user_presets_folder())), "sets of perspectives for judges"),
             _describe_kind("rosters", len(convener.rosters()), "sets of seats for advisors, general and ranking"),
         ]
@@ -96,7 +96,17 @@ def _list_default(context: click.Context, /, **params: Any) -> int | None:
     return make_runner(params).with_convener(job)
 
 
-def _describe_kind(kind: str, count: int, about: str) -> Json:
+class ListKind(TypedDict):
+    """A kind of things that `council list` lists."""
+
+    kind: str
+    count: int
+    about: str
+    command: str
+    available: NotRequired[int]  # models
+
+
+def _describe_kind(kind: str, count: int, about: str) -> ListKind:
     return {"kind": kind, "count": count, "about": about, "command": f"council list {kind}"}
 
 
@@ -148,8 +158,27 @@ def show_preset(name: str, json: bool) -> int:
     return 0
 
 
-def _preset_json(item: Preset) -> Json:
-    lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in item.perspectives]
+class PerspectiveRow(TypedDict):
+    """A perspective of a preset."""
+
+    name: str
+    persona: str
+    focus: str
+
+
+class PresetRow(TypedDict):
+    """A preset with its perspectives."""
+
+    name: str
+    about: str
+    own: bool  # the user's
+    perspectives: list[PerspectiveRow]
+
+
+def _preset_json(item: Preset) -> PresetRow:
+    lenses: list[PerspectiveRow] = [
+        {"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in item.perspectives
+    ]
     return {"name": item.name, "about": item.about, "own": item.is_user_defined, "perspectives": lenses}
 
 
@@ -260,7 +289,7 @@ async def _refresh_models(convener: Convener) -> bool:
     return any(problems.values())
 
 
-PRICE_COLUMNS = {"IN": "input", "CACHED": "cached", "OUT": "output"}  # dollars per million tokens
+PRICE_COLUMNS: dict[str, RateName] = {"IN": "input", "CACHED": "cached", "OUT": "output"}  # dollars per million tokens
 
 
 def format_models(rows: Sequence[MemberRow]) -> list[str]:
@@ -306,11 +335,11 @@ def _format_tokens(context: int | None) -> str:
     return "" if context is None else f"{context / 1e6:g}M" if context >= 1_000_000 else f"{context // 1000}k"
 
 
-def _format_price(price: Json | None) -> list[str]:
+def _format_price(price: PriceObject | None) -> list[str]:
     """Return the cells of a price in dollars per million tokens; `+` marks a higher tier, which the JSON output has."""
     if price is None:
         return ["unknown", "", ""]
-    if not any(float(price[key]) for key in ("input", "output")):
+    if not float(price["input"]) and not float(price["output"]):
         return ["free", "", ""]
     return [f"${float(price[key]):g}{'+' if price['tiers'] else ''}" for key in PRICE_COLUMNS.values()]
 
@@ -471,7 +500,7 @@ def _format_expected(cost: CostEstimate | None) -> str:
     return f"about {format_usd(cost['expected'])}" if cost["worst"] else "no cost"
 
 
-def _format_option(name: str, field: Json) -> str:
+def _format_option(name: str, field: JsonSchema) -> str:
     """Return the flag of an option, and the flag that turns it off if it is on by default."""
     flag = name.replace("_", "-")
     return f"--{flag}/--no-{flag}" if field.get("default") is True else f"--{flag}"
@@ -509,7 +538,14 @@ def list_keys(**params: Any) -> int:
     return 0
 
 
-def _key_status(name: str) -> Json:
+class KeyRow(TypedDict):
+    """A stored key, and whether it is used."""
+
+    name: str
+    used: str
+
+
+def _key_status(name: str) -> KeyRow:
     if os.environ.get(name, "").strip():
         return {"name": name, "used": "no: the environment variable takes precedence"}
     return {"name": name, "used": "yes" if load_key(name) else "no: the keyring did not return it"}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -24,6 +24,9 @@ from click.shell_completion import CompletionItem
 from council.errors import UsageError
 from council.extensions import FORMATS
 from council.flags import AUTO_PROTOCOL, flag_table
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.protocols.options import FlagRow
 
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
@@ -175,7 +178,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
 COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
 
-def protocol_flags() -> list[dict[str, Any]]:
+def protocol_flags() -> list[FlagRow]:
     return flag_table().rows
 
 

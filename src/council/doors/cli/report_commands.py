@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -20,10 +20,17 @@ from council.money import format_saving, format_usd
 from council.render.formats import COMMAND_FORMATS, render_parts_as
 from council.render.markdown import TextPart
 from council.render.report import build_report, read_report
-from council.runs.ci_gate import DEFAULT_RULE, FAIL_ON, RULES, apply_rule, evaluate_gate
+from council.runs.ci_gate import DEFAULT_RULE, FAIL_ON, RULES, GateDecision, apply_rule, evaluate_gate
 from council.runs.service import Convener
-from council.runs.spending import parse_since
-from council.types import Json
+from council.runs.spending import (
+    ProtocolSpending,
+    RunCounts,
+    SpendingObject,
+    SpendingSum,
+    SpendingTotal,
+    TodaySpending,
+    parse_since,
+)
 
 # Replay, report and gate
 
@@ -85,7 +92,7 @@ def report_command() -> click.Command:
             if gate is None:
                 return 0
             runner.print_status([gate["why"]])
-            return int(gate["exit"])
+            return gate["exit"]
 
         return make_runner(params).with_convener(job)
 
@@ -101,7 +108,7 @@ def _print_report(runner: Runner, form: str, parts: Iterable[str]) -> None:
         write_document(parts, ascii=form == "md" and runner.ascii)
 
 
-def _decide_gate(minutes: Minutes, fail_on: str, rule: str) -> Json:
+def _decide_gate(minutes: Minutes, fail_on: str, rule: str) -> GateDecision:
     """Return the decision about a finished run: verdict, exit code and reason, by a rule."""
     report = build_report(minutes)
     code, why = evaluate_gate(report, fail_on, rule)
@@ -130,11 +137,11 @@ def gate_command() -> click.Command:
             minutes = await convener.minutes(run or await convener.newest_run())
             gate = _decide_gate(minutes, fail_on, rule)
             if params["json"]:
-                named = {name: gate[name] for name in ("verdict", "exit", "why", "rule")}
+                named = {name: value for name, value in gate.items() if name != "fail_on"}
                 print_json({"run": minutes.run, **named})
             else:
                 click.echo(gate["why"])
-            return int(gate["exit"])
+            return gate["exit"]
 
         return make_runner(params).with_convener(job)
 
@@ -146,9 +153,10 @@ def gate_command() -> click.Command:
 DEFAULT_SINCE = "30d"
 
 
-SPEND_GROUPS = {"day": "days", "member": "members", "protocol": "protocols", "folder": "folders", "run": "runs"}
+SPEND_GROUPS = ("day", "member", "protocol", "folder", "run")
 DEFAULT_SPEND_GROUPS = ("day", "member", "protocol", "folder")
 MAX_LISTED_MEMBERS = 5
+REMOVED_RUNS = "(removed runs)"
 
 
 def spend_command() -> click.Command:
@@ -162,7 +170,7 @@ def spend_command() -> click.Command:
     by = click.Option(
         ["--by"],
         multiple=True,
-        type=ChoiceParam(list(SPEND_GROUPS), case_sensitive=False),
+        type=ChoiceParam(SPEND_GROUPS, case_sensitive=False),
         help="Group by this; repeatable. Default: day, member, protocol and folder.",
     )
 
@@ -182,12 +190,12 @@ def spend_command() -> click.Command:
     return make_command("spend", spend, since, by)
 
 
-def format_spending(spent: Mapping[str, Any], by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
+def format_spending(spent: SpendingObject, by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
     if not spent["total"]["calls"]:
         since = f" since {spent['since']}" if spent["since"] else ""
         return [f"no paid calls{since}", *_format_today(spent["today"])]
     return [
-        *(line for group in dict.fromkeys(by) for line in (*_format_groups(group, spent[SPEND_GROUPS[group]]), "")),
+        *(line for group in dict.fromkeys(by) for line in (*_format_groups(group, spent), "")),
         _format_total(spent["total"]),
         *_format_stops(spent["total"]),
         *_format_unpriced(spent["unpriced"]),
@@ -195,25 +203,39 @@ def format_spending(spent: Mapping[str, Any], by: Sequence[str] = DEFAULT_SPEND_
     ]
 
 
-def _format_groups(by: str, groups: list[Json]) -> list[str]:
+def _format_groups(by: str, spent: SpendingObject) -> list[str]:
     """Return a table of groups. Groups without any price are one row with their number, unless they are protocols."""
     if by == "protocol":
-        return _format_protocols(groups)
-    priced = [group for group in groups if group["usd"] is not None]
-    unknown = [group for group in groups if group["usd"] is None]
-    rows = [_format_group(_group_label(by, group), group) for group in priced]
+        return _format_protocols(spent["protocols"])
+    groups = _label_groups(by, spent)
+    rows = [_format_group(label, group) for label, group in groups if group["usd"] is not None]
+    unknown = [(label, group) for label, group in groups if group["usd"] is None]
     if len(unknown) == 1:
-        rows.append(_format_group(_group_label(by, unknown[0]), unknown[0]))
+        rows.append(_format_group(*unknown[0]))
     elif unknown:
-        rows.append(_format_group(f"{len(unknown)} {by}s without a price", _merge_groups(unknown)))
+        rows.append(_format_group(f"{len(unknown)} {by}s without a price", _merge_groups([row for _, row in unknown])))
     return format_table([f"by {by}", "cost", "calls", "unpriced", "tokens in", "tokens out"], rows, right=range(1, 6))
 
 
-def _format_protocols(groups: list[Json]) -> list[str]:
+def _label_groups(by: str, spent: SpendingObject) -> list[tuple[str, SpendingSum]]:
+    """Return the groups of a day, a member, a folder or a run, with their labels."""
+    match by:
+        case "day":
+            return [(group["day"], group) for group in spent["days"]]
+        case "member":
+            return [(group["member"], group) for group in spent["members"]]
+        case "folder":
+            folders = spent["folders"]
+            return [(format_folder(group["folder"]) if group["folder"] else REMOVED_RUNS, group) for group in folders]
+        case _:
+            return [(f"{group['run']} {group['name'] or '(removed)'}", group) for group in spent["runs"]]
+
+
+def _format_protocols(groups: list[ProtocolSpending]) -> list[str]:
     columns = ["by protocol", "runs", "calls", "cost", "per complete run", "stops", "stops saved"]
     rows = [
         [
-            _group_label("protocol", group),
+            group["protocol"] or REMOVED_RUNS,
             f"{group['runs']:,}",
             f"{group['calls']:,}",
             _format_usd(group),
@@ -226,41 +248,38 @@ def _format_protocols(groups: list[Json]) -> list[str]:
     return format_table(columns, rows, right=range(1, len(columns)))
 
 
-def _format_mean(group: Json) -> str:
+def _format_mean(group: RunCounts) -> str:
     """Return the mean cost of the complete runs; empty if there are none."""
     if not group["complete"]:
         return ""
     return "unknown" if group["mean"] is None else format_usd(group["mean"])
 
 
-def _format_saved(group: Json) -> str:
+def _format_saved(group: RunCounts) -> str:
     return "unknown" if group["saved"] is None else f"about {format_usd(group['saved'])}"
 
 
-def _group_label(by: str, group: Json) -> str:
-    if by == "protocol":
-        return str(group["protocol"] or "(removed runs)")
-    if by == "folder":
-        return format_folder(group["folder"]) if group["folder"] else "(removed runs)"
-    return f"{group['run']} {group['name'] or '(removed)'}" if by == "run" else str(group[by])
-
-
-def _merge_groups(groups: Sequence[Json]) -> Json:
-    numbers = {name: sum(group[name] for group in groups) for name in ("calls", "unpriced")}
+def _merge_groups(groups: Sequence[SpendingSum]) -> SpendingSum:
+    """Return the sum of groups without a price."""
+    tokens = [group["tokens"] for group in groups]
     return {
         "usd": None,
-        **numbers,
-        "tokens": {name: sum(group["tokens"][name] for group in groups) for name in ("in", "out")},
+        "estimated": 0.0,
+        "in_doubt": 0.0,
+        "calls": sum(group["calls"] for group in groups),
+        "unpriced": sum(group["unpriced"] for group in groups),
+        "tokens": {"in": sum(used["in"] for used in tokens), "out": sum(used["out"] for used in tokens)},
+        "cached_saving": 0.0,
     }
 
 
-def _format_group(label: str, group: Json) -> list[str]:
+def _format_group(label: str, group: SpendingSum) -> list[str]:
     counts = [f"{group['calls']:,}", f"{group['unpriced']:,}" if group["unpriced"] else ""]
-    return [label, _format_usd(group), *counts, *(f"{group['tokens'][name]:,}" for name in ("in", "out"))]
+    return [label, _format_usd(group), *counts, f"{group['tokens']['in']:,}", f"{group['tokens']['out']:,}"]
 
 
-def _format_usd(group: Json) -> str:
-    return "unknown" if group["unpriced"] == group["calls"] else format_usd(group["usd"])
+def _format_usd(group: SpendingSum) -> str:
+    return "unknown" if group["usd"] is None or group["unpriced"] == group["calls"] else format_usd(group["usd"])
 
 
 def _format_unpriced(members: list[str]) -> list[str]:
@@ -269,7 +288,7 @@ def _format_unpriced(members: list[str]) -> list[str]:
     return [f"unpriced: {', '.join(members[:MAX_LISTED_MEMBERS])}{rest}"] if members else []
 
 
-def _format_total(total: Json) -> str:
+def _format_total(total: SpendingTotal) -> str:
     parts = [
         *([f"{format_usd(total['estimated'])} of it estimated"] if total["estimated"] else []),
         *([f"at most {format_usd(total['in_doubt'])} more in doubt"] if total["in_doubt"] else []),
@@ -278,7 +297,7 @@ def _format_total(total: Json) -> str:
     return ", ".join([f"total {_format_usd(total)}", *parts]) + format_saving(total["cached_saving"])
 
 
-def _format_stops(total: Json) -> list[str]:
+def _format_stops(total: RunCounts) -> list[str]:
     """Return one line with what phases would have cost that were not needed; none without stops."""
     if not total["stops"]:
         return []
@@ -288,7 +307,7 @@ def _format_stops(total: Json) -> list[str]:
     return [f"{stops} saved {_format_saved(total)}, by the estimates of the plans"]
 
 
-def _format_today(today: Json) -> list[str]:
-    if today["cap"] is None:
+def _format_today(today: TodaySpending) -> list[str]:
+    if today["cap"] is None or today["left"] is None:
         return []
     return [f"today {format_usd(today['usd'])} of {format_usd(today['cap'])}, {format_usd(today['left'])} left"]

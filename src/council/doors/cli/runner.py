@@ -56,13 +56,14 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
+from council.engine.plan_object import PlanAdvice, PlanObject
 from council.engine.records import ReportObject
 from council.errors import CouncilError, PacketRefused, TrustRequired, UsageError
 from council.events import Entry
 from council.flags import AUTO_PROTOCOL
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
-from council.planning.plan_object import PlanAdvice, PlanObject, make_packet_receipt
+from council.planning.plan_object import make_packet_receipt
 from council.render import markdown, terminal
 from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart

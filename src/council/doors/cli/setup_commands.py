@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import click
 
@@ -32,16 +32,17 @@ from council.doors.cli.terminal_input import (
     format_trust_request,
 )
 from council.doors.cli.views import write_lines
+from council.engine.plan_object import CostEstimate, PlanObject
 from council.errors import UsageError
 from council.money import format_usd
 from council.packet.accepted_secrets import AcceptedList, Baseline
-from council.planning.plan_object import CostEstimate, PlanObject
 from council.render.terminal import format_plan_notes
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
 from council.runs.service import Convener
 from council.runs.setup import (
     OFFERED_PROTOCOLS,
     Source,
+    SourceRow,
     build_values,
     choose_models,
     find_overrides,
@@ -108,19 +109,40 @@ def init(yes: bool, no_input: bool, **params: Any) -> int:
     return make_runner(params).with_convener(job)
 
 
+class SetupResult(TypedDict):
+    """What `council init --json` prints. What follows `vendors` is absent if no vendor works."""
+
+    file: str
+    written: bool
+    vendors: NotRequired[list[SourceRow]]
+    chosen: NotRequired[list[str]]
+    seats: NotRequired[dict[str, str]]  # seat → member
+    cost: NotRequired[CostEstimate | None]
+    cheap_cost: NotRequired[CostEstimate | None]
+
+
+class PathRow(TypedDict):
+    """A configuration file or a folder, and whether it is in force."""
+
+    what: str
+    path: str
+    exists: bool
+    state: str
+
+
 class Setup:
     """One run of `council init`."""
 
     def __init__(self, convener: Convener, config: Path | None, yes: bool, can_ask: bool, as_json: bool) -> None:
         self.convener, self.config, self.yes, self.can_ask, self.as_json = convener, config, yes, can_ask, as_json
         self.file = user_file(convener.env)
-        self.result: Json = {"file": str(self.file), "written": False}
+        self.result: SetupResult = {"file": str(self.file), "written": False}
 
     async def run(self) -> int:
         self.echo("Testing keys, logins and local endpoints. Listing models costs nothing.")
         sources = await find_sources(self.convener, os.environ)
-        self.result["vendors"] = [source.as_json() for source in sources]
-        self.echo("", *format_sources(self.result["vendors"], shutil.get_terminal_size((100, 24)).columns), "")
+        rows = self.result["vendors"] = [source.as_json() for source in sources]
+        self.echo("", *format_sources(rows, shutil.get_terminal_size((100, 24)).columns), "")
         chosen = await self.choose(sources)
         models = choose_models(chosen, self.convener.settings)
         self.result["chosen"] = [source.name for source in chosen]
@@ -228,11 +250,9 @@ class Setup:
         plan = await plan_typical_question(self.convener, self.config)
         cheap = await plan_typical_question(self.convener, self.config, cheap=True)
         seats = [*plan.roster.seats, *([plan.roster.chair] if plan.roster.chair else [])]
-        self.result |= {
-            "seats": {seat.name: seat.member for seat in seats},
-            "cost": plan.cost,
-            "cheap_cost": cheap.cost,
-        }
+        self.result["seats"] = {seat.name: seat.member for seat in seats}
+        self.result["cost"] = plan.cost
+        self.result["cheap_cost"] = cheap.cost
         self.echo(
             "",
             *(f"  {seat.name:<6} {seat.member}{self.format_line(seat, values)}" for seat in seats),
@@ -281,7 +301,7 @@ STATE_WORDS = {
 }
 
 
-def format_sources(rows: Sequence[Json], width: int) -> list[str]:
+def format_sources(rows: Sequence[SourceRow], width: int) -> list[str]:
     """Format the table of vendors: where the key or login was found, and whether it works.
 
     A narrow one has two lines each.
@@ -299,7 +319,7 @@ def format_sources(rows: Sequence[Json], width: int) -> list[str]:
     return lines
 
 
-def _format_narrow_source(row: Json) -> list[str]:
+def _format_narrow_source(row: SourceRow) -> list[str]:
     return (
         [f"{row['name']}  {row['found']}", f"  {_format_state(row)}"]
         if row["found"]
@@ -307,9 +327,9 @@ def _format_narrow_source(row: Json) -> list[str]:
     )
 
 
-def _format_state(row: Json) -> str:
+def _format_state(row: SourceRow) -> str:
     if row["state"] == "missing":
-        return str(row["detail"])
+        return row["detail"]
     is_agent = row["state"] == "works" and row["name"].startswith("cli:")  # a test would be a paid call
     return ": ".join(filter(None, ["found, not tested" if is_agent else STATE_WORDS[row["state"]], row["detail"]]))
 
@@ -402,7 +422,7 @@ def show_paths(**params: Any) -> int:
     return 0
 
 
-def list_paths(folder: Path, env: Mapping[str, str], config: Path | None) -> list[Json]:
+def list_paths(folder: Path, env: Mapping[str, str], config: Path | None) -> list[PathRow]:
     """Return the configuration files and the folders: those in force, and where the others would be."""
     user, project = user_file(env), find_project_file(folder, env, config)
     ignored = None if project else find_ignored_file(folder, env, config)
@@ -420,7 +440,7 @@ def list_paths(folder: Path, env: Mapping[str, str], config: Path | None) -> lis
     ]
 
 
-def _describe_path(what: str, path: Path, exists: bool, command: str, is_foreign: bool = False) -> Json:
+def _describe_path(what: str, path: Path, exists: bool, command: str, is_foreign: bool = False) -> PathRow:
     state = "in force" if exists else f"not there: `{command}` writes it"
     if is_foreign:
         state = f"ignored: it belongs to another user; change its owner, or use it with --config {path}"

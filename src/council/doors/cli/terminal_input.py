@@ -17,12 +17,12 @@ from typing import Any, NotRequired, TypedDict
 import click
 
 from council.doors.cli.views import PipeSafeView, write_status
+from council.engine.plan_object import CostEstimate
 from council.errors import UsageError
 from council.money import format_usd
 from council.packet.accepted_secrets import AcceptedList, AcceptedSecret
 from council.planning.intent import Inferred
 from council.planning.plan import Plan
-from council.planning.plan_object import CostEstimate
 from council.render.text_layout import fit_lines, terminal_size, text_width
 from council.runs.people import FormField, OpenQuestion, main_field
 from council.runs.service import Convener

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -14,7 +14,6 @@ from council.money import format_usd, nanos_to_usd
 from council.runs.service import Convener
 from council.runs.tokens import DEFAULT_SCOPE, SCOPES, Scope, add_token, revoke_token
 from council.store.interface import TokenRow
-from council.types import Json
 
 HEAD = ("name", "scope", "per day", "created", "state")
 NAME_ARGUMENT = click.Argument(["name"], metavar="NAME")
@@ -92,7 +91,17 @@ def revoke_user(name: str, json: bool, **params: Any) -> int:
     return make_runner(params).with_convener(job)
 
 
-def _describe(row: TokenRow) -> Json:
+class TokenObject(TypedDict):
+    """A token without its secret part."""
+
+    name: str
+    scope: str
+    max_cost_per_day: float | None
+    created: float
+    revoked: float | None
+
+
+def _describe(row: TokenRow) -> TokenObject:
     cap = None if row.cap is None else nanos_to_usd(row.cap)
     return {
         "name": row.name,

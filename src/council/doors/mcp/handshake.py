@@ -13,10 +13,14 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from council.errors import UsageError
 from council.types import Json
 from council.version import __version__
+
+if TYPE_CHECKING:  # the module needs pydantic
+    from council.doors.mcp.tools import ToolDefinition
 
 STDIN, STDOUT = 0, 1
 IDLE_S = 0.1  # without another message for this long, the SDK is loaded
@@ -121,7 +125,30 @@ def _is_valid_hello(params: object) -> bool:
     return all(isinstance(value, str) for value in named)
 
 
-def _initialize_result(message: Json) -> Json:
+class ServerInfo(TypedDict):
+    """Who answers."""
+
+    name: str
+    title: str
+    version: str
+
+
+class InitializeResult(TypedDict):
+    """The result of `initialize`."""
+
+    capabilities: dict[str, dict[str, bool]]
+    instructions: str
+    protocolVersion: str
+    serverInfo: ServerInfo
+
+
+class ToolList(TypedDict):
+    """The result of `tools/list`."""
+
+    tools: list[ToolDefinition]
+
+
+def _initialize_result(message: Json) -> InitializeResult:
     wanted = message["params"]["protocolVersion"]
     return {
         "capabilities": {"tools": {"listChanged": False}},
@@ -131,7 +158,7 @@ def _initialize_result(message: Json) -> Json:
     }
 
 
-def _write_result(message: Json, result: Json) -> None:
+def _write_result(message: Json, result: InitializeResult | ToolList) -> None:
     answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
     data = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     while data:

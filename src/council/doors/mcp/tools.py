@@ -14,8 +14,8 @@ from pydantic_core import ErrorDetails
 from council import protocols
 from council.errors import UsageError
 from council.flags import AUTO_PROTOCOL, flag_table
-from council.protocols.options import parse_options
-from council.types import Json
+from council.protocols.options import FlagRow, parse_options
+from council.types import Json, JsonSchema
 
 MAX_WAIT_S = 45.0  # seconds; clients time out after a minute
 MAX_LISTED = 100
@@ -76,7 +76,7 @@ def _format_options_help() -> str:
     return ". ".join([f"Any: {COMMON_OPTIONS_HELP}", *(f"{name}: {text}" for name, text in own.items() if text)])
 
 
-def _format_option(row: Json) -> str:
+def _format_option(row: FlagRow) -> str:
     return f"{row['name']} {'|'.join(row['choices'])}".strip()
 
 
@@ -161,7 +161,7 @@ class ToolDefinition(TypedDict):
 
     name: str
     description: str
-    inputSchema: Json
+    inputSchema: JsonSchema
     annotations: ToolHints
 
 
@@ -173,8 +173,8 @@ class Tool:
     hints: ToolHints = field(default_factory=lambda: ToolHints(readOnlyHint=True))
 
     @property
-    def schema(self) -> Json:
-        plain: Json = _simplify_schema(self.model.model_json_schema())
+    def schema(self) -> JsonSchema:
+        plain: JsonSchema = _simplify_schema(self.model.model_json_schema())
         plain.pop("description", None)  # the docstring of the model
         return plain | {"examples": [self.example]}
 

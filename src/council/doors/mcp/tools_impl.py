@@ -28,6 +28,8 @@ from council.doors.mcp.tools import (
     split_common_options,
 )
 from council.engine.minutes import Minutes
+from council.engine.plan_object import PlanObject
+from council.engine.records import ReportObject
 from council.engine.trust import compute_trust
 from council.errors import UnknownRun, UsageError
 from council.planning.plan import Material, Plan
@@ -68,7 +70,7 @@ class RunList(TypedDict):
     runs: list[RunRow]
 
 
-ToolResult = StartedRun | RunStatusObject | CancelledRun | RunList | Json
+ToolResult = StartedRun | RunStatusObject | CancelledRun | RunList | PlanObject | ReportObject | Json
 
 
 def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> RunStatusObject:
@@ -129,10 +131,10 @@ PANEL_FIELDS = (
 PANEL_SEAT_FIELDS = ("name", "model", "served_by", "vendor", "state", "text", "conclusion", "confidence")
 
 
-def select_panel_fields(report: Json) -> Json:
+def select_panel_fields(report: ReportObject) -> Json:
     """Return the fields of a panel's report for a program that draws the conclusion itself."""
-    seats = [{name: seat.get(name) for name in PANEL_SEAT_FIELDS} for seat in report["seats"]]
-    return {"seats": seats} | {name: report[name] for name in PANEL_FIELDS if name in report}
+    seats = [{name: dict(seat).get(name) for name in PANEL_SEAT_FIELDS} for seat in report["seats"]]
+    return {"seats": seats} | {name: dict(report)[name] for name in PANEL_FIELDS if name in report}
 
 
 PROGRESS_INTERVAL_S = 1.0  # seconds between progress reports
@@ -305,9 +307,9 @@ class CouncilTools:
         report = await self.result(ResultArguments(run=run, tail=False), client)
         return {**status, **select_panel_fields(report)}
 
-    async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> Json:
+    async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> PlanObject:
         async with self._plan(arguments, client) as (_, plan):
-            return dict(plan.as_json())
+            return plan.as_json()
 
     @asynccontextmanager
     async def _plan(
@@ -393,7 +395,7 @@ class CouncilTools:
 
     # Past runs
 
-    async def result(self, arguments: ResultArguments, client: ClientContext) -> Json:
+    async def result(self, arguments: ResultArguments, client: ClientContext) -> ReportObject:
         run = await self._resolve_run(arguments.run, client.roots)
         minutes, status = await self._load_minutes(run)
         if status in OPEN_STATUSES:

@@ -15,6 +15,8 @@ from weakref import WeakValueDictionary
 from council.doors.limits import BudgetCaps, Owner
 from council.doors.web.responses import KeyReused
 from council.doors.web.sse import RunFeeds
+from council.engine.minutes import read_plan
+from council.engine.plan_object import PlanObject
 from council.errors import CouncilError, StoreError, UsageError
 from council.events import Convened
 from council.runs.database_worker import embed_worker
@@ -24,7 +26,6 @@ from council.runs.worker_client import ensure_worker
 from council.settings.schema import quote_value
 from council.store.interface import RequestKey, Store
 from council.text_cleanup import single_line
-from council.types import Json
 
 KEEP_KEYS_S = 7 * 86400.0  # seconds that the key of a request is kept
 RETRY_WINDOW_S = 1800.0  # seconds after which a client no longer retries: three timeouts of the openai SDK
@@ -133,10 +134,10 @@ class AppState:
             )
         return earlier.run if earlier else None
 
-    async def load_plan(self, run: str) -> Json:
+    async def load_plan(self, run: str) -> PlanObject:
         """Return the plan of a run as it was started."""
         entries, _, _ = await self.store.load_since(run, 0)
-        return next(dict(entry.event.plan) for entry in entries if isinstance(entry.event, Convened))
+        return next(read_plan(entry.event.plan) for entry in entries if isinstance(entry.event, Convened))
 
     async def forget_requests(self) -> None:
         """Forget the keys of old requests."""

@@ -71,7 +71,12 @@ TRANSPORT_FIELDS = (
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
 ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503}
-EXAMPLE_MODEL = {"id": "council/adversarial", "object": "model", "created": 0, "owned_by": OWNED_BY}
+EXAMPLE_MODEL: models.ChatModelInfo = {
+    "id": "council/adversarial",
+    "object": "model",
+    "created": 0,
+    "owned_by": OWNED_BY,
+}
 RetryCount = Annotated[
     str | None, Header(alias="x-stainless-retry-count", description="Of the openai SDK: over 0 joins the earlier run.")
 ]
@@ -111,8 +116,8 @@ async def _find_model(app_state: AppState, name: str) -> ChatModel:
     return found[name]
 
 
-def _model_json(model: ChatModel) -> Json:
-    return EXAMPLE_MODEL | {"id": model.id}
+def _model_json(model: ChatModel) -> models.ChatModelInfo:
+    return {**EXAMPLE_MODEL, "id": model.id}
 
 
 # Requests
@@ -235,7 +240,7 @@ class Problem:
     line: str
     status: int
 
-    def as_json(self) -> Json:
+    def as_json(self) -> models.ChatErrorBody:
         return chat_error_json(self.status, self.code, self.line)
 
 
@@ -409,14 +414,16 @@ class ChatAnswer(ChatResponse):
         header = (b"x-should-retry", b"true" if problem.code == STOPPING else b"false")
         await self._send(send, problem.status, problem.as_json(), header)
 
-    async def _send(self, send: Send, status: int, content: Completion | Json, *headers: tuple[bytes, bytes]) -> None:
+    async def _send(
+        self, send: Send, status: int, content: Completion | models.ChatErrorBody, *headers: tuple[bytes, bytes]
+    ) -> None:
         body = encode_json(content).encode("utf-8", "replace")
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": status, "headers": [*self.raw_headers, length, *headers]})
         await send({"type": "http.response.body", "body": body})
 
 
-def _format_data(value: Completion | Json) -> bytes:
+def _format_data(value: Completion | models.ChatErrorBody) -> bytes:
     return f"data: {encode_json(value)}\n\n".encode("utf-8", "replace")
 
 

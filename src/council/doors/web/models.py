@@ -5,18 +5,23 @@ Later versions add fields, and never remove or rename one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, create_model, with_config
+from typing_extensions import TypedDict
 
 from council import events as ev
-from council.planning.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
+from council.engine.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
+from council.engine.records import CostRow, ReportObject
 from council.render.report_object import Report
 from council.render.report_parts import Cost, PositionRow, Tokens
+from council.runs import doctor, spending
 from council.store import interface
 from council.store.interface import RunStatus, list_fields
-from council.types import FinalState, Json, SeatState
+from council.types import FinalState, Json, SeatState, UsageCounts
 
 
 class Body(BaseModel):
@@ -25,7 +30,18 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class ErrorDetail(Body):
+def _described_as(model: type[BaseModel]) -> GetPydanticSchema:
+    """Describe a value, which is plain data, as this model."""
+    return GetPydanticSchema(lambda _, handler: handler.generate_schema(model))
+
+
+TokenCounts = Annotated[UsageCounts, _described_as(Tokens)]
+NO_HELP: Mapping[str, str] = MappingProxyType({})
+MORE_FIELDS = ConfigDict(extra="allow")  # later versions may add some
+
+
+@with_config(MORE_FIELDS)
+class ErrorDetail(TypedDict):
     """Cause of an error."""
 
     code: Annotated[str, Field(description="Stable name of the cause, for programs.")]
@@ -33,23 +49,28 @@ class ErrorDetail(Body):
     field: Annotated[
         str | None, Field(description="The field of the request that is wrong; null if it is not one field.")
     ]
-    details: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="What a program needs to know, such as the councils that fit a cap; absent if there is nothing."
-        ),
-    ] = None
+    details: NotRequired[
+        Annotated[
+            dict[str, Any] | None,
+            Field(
+                description="What a program needs to know, such as the councils that fit a cap; absent if there is nothing.",
+                json_schema_extra={"default": None},
+            ),
+        ]
+    ]
 
 
-class ErrorBody(Body):
+@with_config(MORE_FIELDS)
+class ErrorBody(TypedDict):
     """Every response with a status of 400 or more."""
 
-    schema_name: Annotated[Literal["council.error/2"], Field(alias="schema")]
+    schema: Literal["council.error/2"]
     error: ErrorDetail
     exit: Annotated[int, Field(description="The exit code that the command would have.")]
 
 
-class ChatError(Body):
+@with_config(MORE_FIELDS)
+class ChatError(TypedDict):
     """Cause of an error of /v1, in the format of OpenAI."""
 
     message: str
@@ -58,7 +79,8 @@ class ChatError(Body):
     code: str | None
 
 
-class ChatErrorBody(Body):
+@with_config(MORE_FIELDS)
+class ChatErrorBody(TypedDict):
     """Every response of /v1 with a status of 400 or more."""
 
     error: ChatError
@@ -79,7 +101,36 @@ class SessionCode(Body):
     code: str
 
 
+def _make_body_model(
+    row: Any, about: Mapping[str, str] = NO_HELP, name: str = "", **parts: type[BaseModel]
+) -> type[BaseModel]:
+    """Return the model of an object that is declared elsewhere, and of the objects in it.
+
+    `about` describes fields, also those of inner objects. `parts` are the models of single fields.
+    """
+    named: dict[str, Any] = {}
+    for field, kind in get_type_hints(row).items():
+        made = Field(description=about.get(field), alias="schema" if field == "schema" else None)
+        named["schema_name" if field == "schema" else field] = (parts.get(field) or _find_body_type(kind, about), made)
+    model: type[BaseModel] = create_model(name or row.__name__, __base__=Body, __doc__=row.__doc__, **named)
+    return model
+
+
+def _find_body_type(kind: Any, about: Mapping[str, str]) -> Any:
+    if kind is UsageCounts:
+        return Tokens
+    if get_origin(kind) is list:
+        (item,) = get_args(kind)
+        return list[_find_body_type(item, about)]  # type: ignore[misc]
+    return _make_body_model(kind, about) if is_typeddict(kind) else kind
+
+
 # Start
+
+
+Retirement = _make_body_model(
+    doctor.Retirement, {"is_over": "Whether the date is over, or the vendor no longer lists it."}
+)
 
 
 class ProtocolInfo(Body):
@@ -109,6 +160,10 @@ class MemberInfo(Body):
     needs: Annotated[str, Field(description="Missing key, program or package; empty if it is available.")]
     context: Annotated[int | None, Field(description="Context window in tokens; null if it is unknown.")]
     price: Annotated[Json | None, Field(description="Dollars per million tokens; null if they are unknown.")]
+    line: Annotated[
+        str | None, Field(description="The line of models that it is the newest of, such as opus; null if of none.")
+    ]
+    retired: Annotated[Retirement | None, Field(description="Null if it is not retired, and no date is known.")]  # type: ignore[valid-type]
 
 
 class SeatedMember(Body):
@@ -223,7 +278,8 @@ class RunList(Body):
     next: Annotated[str | None, Field(description="Value of `before` for the next page; null on the last one.")]
 
 
-class StatementRow(Body):
+@with_config(MORE_FIELDS)
+class StatementRow(TypedDict):
     """A complete statement of a seat."""
 
     key: str
@@ -234,10 +290,18 @@ class StatementRow(Body):
     served_by: str
     attempts: int
     seconds: float
-    tokens: Tokens
+    cut: Annotated[list[str], Field(description="Parts that were left out of the request to fit the context window.")]
+    dropped: Annotated[list[str], Field(description="Parameters that the member rejected.")]
+    cut_material: Annotated[list[str], Field(description="Those of `cut` that are material.")]
+    missing: Annotated[list[str], Field(description="Parts of the typed reply that an answer in prose lacks.")]
+    words: int
+    unread: Annotated[list[str], Field(description="Places of values in the typed reply that could not be read.")]
+    unanswered: Annotated[list[str], Field(description="Parts of the material that a joined statement lacks.")]
+    tokens: TokenCounts
 
 
-class AbsenceRow(Body):
+@with_config(MORE_FIELDS)
+class AbsenceRow(TypedDict):
     """A seat that did not answer in a phase."""
 
     key: str
@@ -245,9 +309,11 @@ class AbsenceRow(Body):
     state: FinalState
     reason: str
     attempts: int
+    since: Annotated[str, Field(description="The phase of an earlier absence that this one repeats; may be empty.")]
 
 
-class PhaseRow(Body):
+@with_config(MORE_FIELDS)
+class PhaseRow(TypedDict):
     """A phase with its statements."""
 
     name: str
@@ -255,11 +321,13 @@ class PhaseRow(Body):
     ended: float | None
     asked: list[str]
     apart: Annotated[bool, Field(description="Whether the seats do not see each other's statements.")]
+    labels: Annotated[dict[str, dict[str, str]], Field(description="By reader: the seats behind its labels.")]
     said: list[StatementRow]
     absent: list[AbsenceRow]
 
 
-class SeatRow(Body):
+@with_config(MORE_FIELDS)
+class SeatRow(TypedDict):
     """A seat now."""
 
     name: str
@@ -269,22 +337,26 @@ class SeatRow(Body):
     vendor: str
     state: SeatState
     phase: str
+    since: Annotated[float, Field(description="When it was last asked, in seconds since 1970.")]
     words: int
     served_by: str
+    trouble: Annotated[str, Field(description="The last retry, fallback or repair; may be empty.")]
     reason: str
     usd: float
     estimated: bool
     attempts: int
     seconds: float
-    tokens: Tokens
+    tokens: TokenCounts
 
 
-class NoteRow(Body):
+@with_config(MORE_FIELDS)
+class NoteRow(TypedDict):
     what: str
     why: str
 
 
-class MinutesBody(Body):
+@with_config(MORE_FIELDS)
+class MinutesBody(TypedDict):
     """The course of a run."""
 
     started: float
@@ -295,21 +367,31 @@ class MinutesBody(Body):
     phases: list[PhaseRow]
     seats: list[SeatRow]
     notes: list[NoteRow]
+    labels: Annotated[dict[str, dict[str, str]], Field(description="By reader: the seats behind its labels.")]
+    files: Annotated[dict[str, str], Field(description="Paths of the analysis files, by phase and seat.")]
+    troubles: Annotated[list[Json], Field(description="The events of retries, fallbacks and repairs.")]
 
 
-class RunDetail(NamedRun):
+@with_config(MORE_FIELDS)
+class RunDetail(TypedDict):
     """A run as it is now."""
 
+    run: Annotated[str, Field(description="The id of the run.")]
+    id: Annotated[str, Field(description="The same as `run`, for older clients.")]
     name: str
     folder: str
     status: RunStatus
     running: bool
-    report: Annotated[Report, Field(description="The report so far; its status is `incomplete` until the run ends.")]
+    report: Annotated[
+        ReportObject,
+        _described_as(Report),
+        Field(description="The report so far; its status is `incomplete` until the run ends."),
+    ]
     above: Annotated[list[str], Field(description="Lines that belong above the answer: missing and limited parts.")]
     plan: PlanObject
     minutes: MinutesBody
     cap: Annotated[float | None, Field(description="Maximum cost in dollars; null without a cap.")]
-    cost: Cost
+    cost: Annotated[CostRow, _described_as(Cost)]
 
 
 class PositionsAt(Body):
@@ -339,57 +421,16 @@ class PacketBody(Body):
     dossier: Json
 
 
-class SpendingGroup(Body):
-    """A sum of requests."""
-
-    usd: Annotated[float | None, Field(description="In dollars; null if no price is known.")]
-    estimated: float
-    in_doubt: float
-    calls: int
-    unpriced: int
-    cached_saving: Annotated[float, Field(description="In dollars: what the vendors' prompt caches saved.")]
-
-
-class RunCounts(Body):
-    """Runs, and what their stops saved."""
-
-    runs: int
-    complete: int
-    mean: Annotated[
-        float | None, Field(description="Mean cost of the complete runs in dollars; null if no price is known.")
-    ]
-    stops: Annotated[int, Field(description="How often phases were not needed.")]
-    saved: Annotated[
-        float | None,
-        Field(description="Expected cost of these phases in dollars, by the plans; null if no price is known."),
-    ]
-
-
-class SpendingOfRuns(SpendingGroup, RunCounts):
-    """A sum of requests with their runs: of one protocol, or of all. The protocol of removed runs is empty."""
-
-
-class SpendingToday(Body):
-    day: str
-    usd: float
-    reserved: float
-    cap: float | None
-    left: float | None
-
-
-class Spending(Body):
-    """Costs since a day."""
-
-    schema_name: Annotated[Literal["council.spend/1"], Field(alias="schema")]
-    since: str
-    total: SpendingOfRuns
-    days: list[SpendingGroup]
-    members: list[SpendingGroup]
-    protocols: list[SpendingOfRuns]
-    folders: list[SpendingGroup]
-    runs: list[SpendingGroup]
-    unpriced: list[str]
-    today: SpendingToday
+SPENDING_HELP = {
+    "usd": "In dollars; null if no price is known.",
+    "cached_saving": "In dollars: what the vendors' prompt caches saved.",
+    "mean": "Mean cost of the complete runs in dollars; null if no price is known.",
+    "stops": "How often phases were not needed.",
+    "saved": "Expected cost of these phases in dollars, by the plans; null if no price is known.",
+}
+TODAY_HELP = {"usd": "In dollars, with `reserved` and `in_doubt`."}
+SpendingToday = _make_body_model(spending.TodaySpending, TODAY_HELP, "SpendingToday")
+Spending = _make_body_model(spending.SpendingObject, SPENDING_HELP, "Spending", today=SpendingToday)
 
 
 # Actions
@@ -452,7 +493,8 @@ EVENT_BY_TAG = {kind.type: _make_event_model(kind) for kind in get_args(ev.Event
 # Chat completions
 
 
-class ChatModelInfo(Body):
+@with_config(MORE_FIELDS)
+class ChatModelInfo(TypedDict):
     """A council under the name of a model."""
 
     id: str

@@ -11,6 +11,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from council.doors.web.models import (
+    AbsenceRow,
+    ChatErrorBody,
+    ErrorBody,
+    ErrorDetail,
+    MinutesBody,
+    PhaseRow,
+    RunDetail,
+    SeatRow,
+    StatementRow,
+)
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.errors import (
@@ -99,15 +110,17 @@ def error_response(
     return ApiResponse(error_json(code, line, field, exit_, details), status)
 
 
-def chat_error_json(status: int, code: str, line: str, field: str = "") -> Json:
+def chat_error_json(status: int, code: str, line: str, field: str = "") -> ChatErrorBody:
     """Return an error in the format of OpenAI."""
     kind = CHAT_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {"error": {"message": line, "type": kind, "param": field or None, "code": code}}
 
 
-def error_json(code: str, line: str, field: str = "", exit_: int = 2, details: Json | None = None) -> Json:
+def error_json(code: str, line: str, field: str = "", exit_: int = 2, details: Json | None = None) -> ErrorBody:
     """Return an error. `field` is the field of the request that is wrong; `exit` is the exit code of older versions."""
-    error = {"code": code, "message": line, "field": field or None} | ({"details": details} if details else {})
+    error: ErrorDetail = {"code": code, "message": line, "field": field or None}
+    if details:
+        error["details"] = details
     return {"schema": "council.error/2", "error": error, "exit": exit_}
 
 
@@ -157,7 +170,7 @@ async def on_internal_error(request: Request, problem: Exception) -> ApiResponse
     return error_response(500, INTERNAL_ERROR, format_internal_error(problem), exit_=1, path=request.url.path)
 
 
-def run_json(minutes: Minutes, state: RunState) -> Json:
+def run_json(minutes: Minutes, state: RunState) -> RunDetail:
     """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
     summary = read_report(minutes)
     return {
@@ -176,7 +189,7 @@ def run_json(minutes: Minutes, state: RunState) -> Json:
     }
 
 
-def _minutes_json(minutes: Minutes) -> Json:
+def _minutes_json(minutes: Minutes) -> MinutesBody:
     return {
         "started": minutes.started,
         "seconds": minutes.seconds,
@@ -192,7 +205,7 @@ def _minutes_json(minutes: Minutes) -> Json:
     }
 
 
-def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> Json:
+def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> PhaseRow:
     return {
         "name": phase.name,
         "started": phase.started,
@@ -205,36 +218,55 @@ def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> Json:
     }
 
 
-def _statement_json(statement: StatementMinutes) -> Json:
-    row = asdict(statement)
-    row["tokens"] = statement.usage.as_json()
-    del row["usage"], row["phase"], row["seq"]
-    return row
+def _statement_json(statement: StatementMinutes) -> StatementRow:
+    return {
+        "key": statement.key,
+        "seat": statement.seat,
+        "state": statement.state,
+        "said": statement.said,
+        "reply": statement.reply,
+        "served_by": statement.served_by,
+        "attempts": statement.attempts,
+        "seconds": statement.seconds,
+        "cut": statement.cut,
+        "dropped": statement.dropped,
+        "cut_material": statement.cut_material,
+        "missing": statement.missing,
+        "words": statement.words,
+        "unread": statement.unread,
+        "unanswered": statement.unanswered,
+        "tokens": statement.usage.as_json(),
+    }
 
 
-def _absence_json(absence: AbsenceMinutes) -> Json:
-    row = asdict(absence)
-    del row["phase"], row["seq"]
-    return row
+def _absence_json(absence: AbsenceMinutes) -> AbsenceRow:
+    return {
+        "key": absence.key,
+        "seat": absence.seat,
+        "state": absence.state,
+        "reason": absence.reason,
+        "attempts": absence.attempts,
+        "since": absence.since,
+    }
 
 
-def _seat_json(seat: SeatMinutes) -> Json:
-    names = (
-        "name",
-        "role",
-        "perspective",
-        "model",
-        "vendor",
-        "state",
-        "phase",
-        "since",
-        "words",
-        "served_by",
-        "trouble",
-        "reason",
-        "usd",
-        "estimated",
-        "attempts",
-        "seconds",
-    )
-    return {name: getattr(seat, name) for name in names} | {"tokens": seat.usage.as_json()}
+def _seat_json(seat: SeatMinutes) -> SeatRow:
+    return {
+        "name": seat.name,
+        "role": seat.role,
+        "perspective": seat.perspective,
+        "model": seat.model,
+        "vendor": seat.vendor,
+        "state": seat.state,
+        "phase": seat.phase,
+        "since": seat.since,
+        "words": seat.words,
+        "served_by": seat.served_by,
+        "trouble": seat.trouble,
+        "reason": seat.reason,
+        "usd": seat.usd,
+        "estimated": seat.estimated,
+        "attempts": seat.attempts,
+        "seconds": seat.seconds,
+        "tokens": seat.usage.as_json(),
+    }

@@ -19,10 +19,10 @@ from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.doors.web.responses import REPEATED, ApiResponse, Forbidden, error_response
 from council.doors.web.schemas import EXAMPLE_RUN, EmptyRequest, RunRequest, SessionRequest, example_responses
+from council.engine.plan_object import PlanObject
 from council.errors import UsageError
 from council.flags import negatable_options
 from council.planning.plan import Material, Plan
-from council.planning.plan_object import PlanObject
 from council.protocols.common.perspectives import list_presets, load_preset
 from council.protocols.common.rosters import DescribedRoster
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
@@ -30,7 +30,6 @@ from council.runs.service import Convener
 from council.runs.tokens import User
 from council.settings import SettingFlags, drop_unset
 from council.settings.config_files import config_folder
-from council.types import Json
 
 page_router = APIRouter()
 
@@ -259,7 +258,16 @@ async def get_options(user: UserDep) -> ApiResponse:
     return ApiResponse({"type": "object", "properties": shown})
 
 
-def _describe_roster(row: DescribedRoster) -> Json:
+class RosterRow(TypedDict):
+    """A named roster with the names of its seats."""
+
+    name: str
+    about: str
+    seats: list[str]
+    error: str | None
+
+
+def _describe_roster(row: DescribedRoster) -> RosterRow:
     return {
         "name": row["name"],
         "about": row["about"],

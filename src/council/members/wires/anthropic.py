@@ -9,7 +9,7 @@ from council.members.base import DEFAULT_MAX_TOKENS, CacheRules
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
 from council.members.wires.wire import WireMember, split_at_points
-from council.types import Ask, Attachment, Json, Usage
+from council.types import Ask, Attachment, Json, JsonSchema, Usage
 
 API_VERSION = "2026-10-21"  # this version has no temperature parameter
 MIN_CACHED_TOKENS = 1024
@@ -71,7 +71,7 @@ class OutputFormat(TypedDict):
     """The form of a typed reply."""
 
     type: Literal["json_schema"]
-    schema: Json
+    schema: JsonSchema
 
 
 class OutputConfig(TypedDict, total=False):

@@ -10,7 +10,7 @@ from council.members.base import CacheRules
 from council.members.wires.schema_dialects import GOOGLE, convert_schema
 from council.members.wires.stream_parser import StreamParser
 from council.members.wires.wire import WireMember
-from council.types import Ask, Attachment, Json, Usage
+from council.types import Ask, Attachment, Json, JsonSchema, Usage
 
 MIN_CACHED_TOKENS, OLD_MIN_CACHED_TOKENS = 4096, 2048  # the old one is that of Gemini 2
 ROLES = {"assistant": "model"}
@@ -71,7 +71,7 @@ class GenerationConfig(TypedDict, total=False):
     temperature: float
     maxOutputTokens: int
     responseMimeType: str
-    responseJsonSchema: Json
+    responseJsonSchema: JsonSchema
     thinkingConfig: ThinkingConfig
 
 

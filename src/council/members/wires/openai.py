@@ -10,7 +10,7 @@ from council.members.base import CacheRules, OnDelta
 from council.members.wires.schema_dialects import OPENAI, convert_schema
 from council.members.wires.stream_parser import StreamParser, ThinkingFilter, read_text
 from council.members.wires.wire import WireMember, data_url, split_at_points
-from council.types import Ask, Attachment, Json, Usage
+from council.types import Ask, Attachment, Json, JsonSchema, Usage
 
 MIN_CACHED_TOKENS = 1024
 GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])")
@@ -89,7 +89,7 @@ class ReplySchema(TypedDict):
 
     name: str
     strict: bool
-    schema: Json
+    schema: JsonSchema
 
 
 class ResponseFormat(TypedDict):

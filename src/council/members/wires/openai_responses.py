@@ -10,7 +10,7 @@ from council.members.wires.openai import InputFilePart, InputImagePart, OpenAIMe
 from council.members.wires.schema_dialects import OPENAI, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
 from council.members.wires.wire import data_url
-from council.types import Answer, Ask, Attachment, Json, Usage
+from council.types import Answer, Ask, Attachment, Json, JsonSchema, Usage
 
 BODY_START = b'{"store":'  # of the requests of this wire; a stored request of the chat wire begins with its model
 UNFINISHED = "incomplete"  # finish of an answer that the vendor calls incomplete without a reason
@@ -29,7 +29,7 @@ class TextFormat(TypedDict):
     type: Literal["json_object", "json_schema"]
     name: NotRequired[str]
     strict: NotRequired[bool]
-    schema: NotRequired[Json]
+    schema: NotRequired[JsonSchema]
 
 
 class TextConfig(TypedDict):

@@ -15,7 +15,7 @@ from council.members.wires.error_responses import is_refusal
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
 from council.settings.catalogue import find_successor
-from council.types import Answer, Ask, Attachment, Json, Message, encode_json
+from council.types import Answer, Ask, Attachment, JsonSchema, Message, encode_json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -245,7 +245,7 @@ def data_url(attachment: Attachment) -> str:
     return f"data:{attachment.media_type};base64,{attachment.data}"
 
 
-def append_schema(messages: tuple[Message, ...], schema: Json) -> list[Message]:
+def append_schema(messages: tuple[Message, ...], schema: JsonSchema) -> list[Message]:
     """Return the messages with the schema appended to the last user message."""
     schema_json = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     instruction = f"Reply with only one JSON object that matches this JSON Schema: {schema_json}"

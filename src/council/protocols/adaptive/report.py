@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from council.engine.minutes import Minutes, StatementMinutes
 from council.protocols import ReportView
-from council.types import Json
 
 if TYPE_CHECKING:  # a report needs no rules
-    from council.protocols.adaptive.rules import AdaptiveDetails
+    from council.protocols.adaptive.rules import AdaptiveDetails, ArguedPoint, DecisionRow
+
+
+class AdaptiveFields(TypedDict, total=False):
+    """Fields of the report."""
+
+    stopped: DecisionRow
+    continued: list[DecisionRow]
+    argued: list[ArguedPoint]
+
+
+class AdaptiveVariables(TypedDict):
+    """Variables of the layout."""
+
+    stopped: DecisionRow | None
+    continued: list[DecisionRow]
 
 
 class AdaptiveView(ReportView):
-    def report_fields(self, minutes: Minutes) -> Json:
+    def report_fields(self, minutes: Minutes) -> AdaptiveFields:
         details = _find_details(minutes)
-        if not details:
-            return {}
-        return {name: found for name in ("stopped", "continued", "argued") if (found := details.get(name))}
+        fields: AdaptiveFields = {}
+        if details and (stopped := details.get("stopped")):
+            fields["stopped"] = stopped
+        if details and (continued := details.get("continued")):
+            fields["continued"] = continued
+        if details and (argued := details.get("argued")):
+            fields["argued"] = argued
+        return fields
 
-    def layout_variables(self, minutes: Minutes) -> Json:
+    def layout_variables(self, minutes: Minutes) -> AdaptiveVariables:
         details = _find_details(minutes)
         if not details:
             return {"stopped": None, "continued": []}

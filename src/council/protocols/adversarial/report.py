@@ -9,10 +9,10 @@ from typing import TypedDict, cast
 
 from council.engine.layout import ENGLISH, find_wording
 from council.engine.minutes import Minutes
-from council.engine.records import AttackPoint, RulingRow
+from council.engine.records import AttackPoint, Dissent, RulingRow
 from council.protocols import ReportView
 from council.text_cleanup import single_line
-from council.types import SEVERITIES, Json
+from council.types import SEVERITIES
 from council.wording import Wording
 
 MAX_REASON_CHARS = 200
@@ -30,8 +30,37 @@ class AdversarialDetails(TypedDict, total=False):
     stances: dict[str, str]  # of the attackers: STAND | REJECTED
 
 
+class AdversarialFields(TypedDict, total=False):
+    """Fields of the report."""
+
+    leader: str
+    leader_reason: str
+    agreed: list[str]
+    contested: list[str]
+    rulings: list[RulingRow]
+
+
+class PointVariables(AttackPoint):
+    """A point of the attack, with its ruling as a word."""
+
+    ruling: str
+
+
+class AdversarialVariables(TypedDict):
+    """Variables of the layout."""
+
+    leader: str | None
+    reason: str
+    agreed: list[str]
+    contested: list[str]
+    rulings: list[PointVariables]
+    counts: str
+    dissent: list[Dissent]
+    skipped: str
+
+
 class AdversarialView(ReportView):
-    def report_fields(self, minutes: Minutes) -> Json:
+    def report_fields(self, minutes: Minutes) -> AdversarialFields:
         """Return leader, agreed and contested points and rulings; empty if no draft led."""
         found = _find_details(minutes)
         if not found.get("leader"):
@@ -50,7 +79,7 @@ class AdversarialView(ReportView):
         rulings = found.get("rulings")
         return join_points(_list_issues(minutes) if rulings is None else rulings, found.get("leader") or "")
 
-    def layout_variables(self, minutes: Minutes) -> Json:
+    def layout_variables(self, minutes: Minutes) -> AdversarialVariables:
         found = _find_details(minutes)
         rulings = join_points(found.get("rulings") or [], "")
         wording = find_wording(minutes)

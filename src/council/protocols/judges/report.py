@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
@@ -32,7 +32,15 @@ from council.engine.records import Disagreement, FindingRow, ReportObject, SeatP
 from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
-from council.protocols.judges.details import OptionRow, ReviewDetails, SingleFamilyFinding, read_details
+from council.protocols.judges.details import (
+    ChangedFinding,
+    GroupingRow,
+    OpinionRow,
+    OptionRow,
+    ReviewDetails,
+    SingleFamilyFinding,
+    read_details,
+)
 from council.protocols.judges.finding_blocks import is_shared, render_markdown_block, select_shown, sort_for_reader
 from council.protocols.judges.replies import Consolidation, Theme
 from council.text_cleanup import clean, clean_json, first_sentence, quote_tail_lines, single_line
@@ -189,23 +197,50 @@ def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
     return [_format_fact(wording, name, single_line(str(fact))) for name, fact in facts.items() if fact]
 
 
+class ReviewFields(TypedDict, total=False):
+    """Fields of the report of a review."""
+
+    opinions: list[OpinionRow]
+    withdrawn: list[ChangedFinding]
+    settled: list[ChangedFinding]
+    by_rule: dict[str, str | None]
+    uncorroborated: list[str]
+    grouping: GroupingRow
+
+
+class JudgesVariables(TypedDict):
+    """Variables of the layout."""
+
+    asked_seats: Callable[[PhaseMinutes], list[str]]
+    explorer_reports: Callable[[str, str], list[tuple[str, str]]]
+
+
 class JudgesView(ReportView):
-    def layout_variables(self, minutes: Minutes) -> Json:
+    def layout_variables(self, minutes: Minutes) -> JudgesVariables:
         return {
             "asked_seats": partial(_sort_asked_seats, minutes),
             "explorer_reports": partial(_explorer_reports, minutes),
         }
 
-    def report_fields(self, minutes: Minutes) -> Json:
+    def report_fields(self, minutes: Minutes) -> ReviewFields:
         """Return each judge's opinion, the findings that the second round changed, the verdict of each rule, and the
         grouping.
         """
         if summary.report_kind(minutes) not in ("validate", "quick"):
             return {}
         details = read_details(minutes)
-        kept = ("withdrawn", "settled", "by_rule", "uncorroborated", "grouping")
-        changes = {key: details.get(key) for key in kept if details.get(key)}
-        return {"opinions": summary.list_opinions(minutes), **changes}
+        fields: ReviewFields = {"opinions": summary.list_opinions(minutes)}
+        if withdrawn := details.get("withdrawn"):
+            fields["withdrawn"] = withdrawn
+        if settled := details.get("settled"):
+            fields["settled"] = settled
+        if by_rule := details.get("by_rule"):
+            fields["by_rule"] = by_rule
+        if uncorroborated := details.get("uncorroborated"):
+            fields["uncorroborated"] = uncorroborated
+        if grouping := details.get("grouping"):
+            fields["grouping"] = grouping
+        return fields
 
     def full_answer(self, minutes: Minutes) -> str:
         """Return the consolidation of the chair for a brainstorm or research run."""
@@ -300,7 +335,7 @@ def render_judges_report(minutes: Minutes, value: ReportObject) -> str:
         "answer": _format_recommendation(minutes, wording),
         "files": _list_analysis_files(minutes),
     }
-    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes, wording, value), FOLDER)
+    return render_layout(kind, {**context, **CONTEXT_BUILDERS[kind](minutes, wording, value)}, FOLDER)
 
 
 def _format_recommendation(minutes: Minutes, wording: Wording) -> str:
@@ -320,7 +355,33 @@ def _list_analysis_files(minutes: Minutes) -> list[str]:
 # Validate
 
 
-def _validate_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
+class ReviewVariables(TypedDict):
+    """Variables of the layout of a review. Texts are Markdown; tables have a header first."""
+
+    heading: str
+    table: list[list[str]]
+    remarks: list[str]
+    shifts: list[list[str]]
+    opinions: list[str]
+    blind_spots: list[str]
+    withdrawn: list[str]
+    settled: list[str]
+    exchanges: list[str]
+    steel_men: list[str]
+    dropped: list[str]
+    converged: bool | None
+    disagree: bool
+    deferred: str
+    shared: list[str]
+    single: list[str]
+    positions: list[list[str]]
+    disputed: list[str]
+    mixed: int | bool | None
+    insights: list[tuple[str, list[str]]]
+    ungrouped: bool
+
+
+def _validate_context(minutes: Minutes, wording: Wording, report: ReportObject) -> ReviewVariables:
     rows, details = summary.list_findings(minutes), read_details(minutes)
     blocks = _render_blocks(minutes, rows, wording)
     return {
@@ -481,7 +542,16 @@ def _format_dropped_findings(minutes: Minutes) -> list[str]:
 # Quick
 
 
-def _quick_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
+class QuickVariables(TypedDict):
+    """Variables of the layout of a review by one judge."""
+
+    heading: str
+    remarks: list[str]
+    reply: str  # as JSON
+    analysis: str
+
+
+def _quick_context(minutes: Minutes, wording: Wording, report: ReportObject) -> QuickVariables:
     said = next((one for seat in minutes.planned_seats if (one := summary.last_statement(minutes, seat.name))), None)
     reply = dict(said.reply) if said and said.reply else {}
     text = said.said if said else wording.heading("judge_did_not_answer")
@@ -499,7 +569,15 @@ def _quick_context(minutes: Minutes, wording: Wording, report: ReportObject) -> 
 # Brainstorm and research
 
 
-def _brainstorm_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
+class BrainstormVariables(TypedDict):
+    """Variables of the layout of a brainstorm."""
+
+    names: list[str]
+    options: list[list[str]]  # a row per option, a column per judge
+    trades: list[str]
+
+
+def _brainstorm_context(minutes: Minutes, wording: Wording, report: ReportObject) -> BrainstormVariables:
     judges = {name: reply.get("options") or [] for name, reply in summary.last_replies(minutes).items()}
     return {
         "names": list(map(format_cell, judges)),
@@ -541,7 +619,15 @@ def _format_trade_offs(minutes: Minutes, judges: Mapping[str, Sequence[OptionRow
             yield wording.heading("option_pros_and_cons", option=named, pros=_end_sentence(pros), cons=cons)
 
 
-def _research_context(minutes: Minutes, wording: Wording, report: ReportObject) -> Json:
+class ResearchVariables(TypedDict):
+    """Variables of the layout of a research."""
+
+    facets: list[list[str]]
+    themes: list[tuple[str, list[str]]]
+    open_questions: list[str]
+
+
+def _research_context(minutes: Minutes, wording: Wording, report: ReportObject) -> ResearchVariables:
     judges = summary.last_replies(minutes)
     merged = read_details(minutes).get("consolidation")
     listed = (merged.get("themes") or []) if merged else []
@@ -567,7 +653,7 @@ def _research_context(minutes: Minutes, wording: Wording, report: ReportObject) 
     }
 
 
-CONTEXT_BUILDERS = {
+CONTEXT_BUILDERS: dict[str, Callable[[Minutes, Wording, ReportObject], Mapping[str, object]]] = {
     "validate": _validate_context,
     "quick": _quick_context,
     "brainstorm": _brainstorm_context,

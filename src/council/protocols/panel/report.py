@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from council.engine.minutes import Minutes, StatementMinutes
 from council.engine.records import SeatFields
 from council.protocols import ReportView
 from council.protocols.common.sections import load_sections
-from council.types import Json
 
 if TYPE_CHECKING:  # a report needs no flow
-    from council.protocols.panel.flow import PanelDetails
+    from council.protocols.panel.flow import ComparisonRow, PanelDetails
+
+
+class PanelFields(TypedDict, total=False):
+    """Fields of the report."""
+
+    comparison: ComparisonRow
+
+
+class PanelVariables(TypedDict):
+    """Variables of the shared layout that are empty, because the digest has what they would say."""
+
+    notes: dict[str, str]
+    positions: list[list[str]]
 
 
 class PanelView(ReportView):
-    def report_fields(self, minutes: Minutes) -> Json:
+    def report_fields(self, minutes: Minutes) -> PanelFields:
         details = _find_details(minutes)
         return {"comparison": details["clerk"]} if details and "clerk" in details else {}
 
@@ -41,7 +53,7 @@ class PanelView(ReportView):
         is_listed = details is not None and said.seat in (details.get("closings") or {})
         return is_listed and said in minutes.statements_of(said.seat)
 
-    def layout_variables(self, minutes: Minutes) -> Json:
+    def layout_variables(self, minutes: Minutes) -> PanelVariables:
         """Leave out what the digest says already."""
         return {"notes": {}, "positions": []}
 

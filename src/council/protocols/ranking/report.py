@@ -8,15 +8,34 @@ from council.engine.layout import describe_absence, find_wording, format_cell, f
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.protocols.ranking.rules import RankingDetails, RankingObject, ReaderPairRow, StandingRow
-from council.types import Json
 from council.wording import Wording
 
 MAX_PAIRS = 15  # show all pairs of readers up to this number, else only the most divided
 DIVIDED_PAIRS_SHOWN = 5
 
 
+class RankingFields(TypedDict, total=False):
+    """Fields of the report."""
+
+    ranking: RankingObject
+
+
+class RankingParts(TypedDict, total=False):
+    """The ranking in a layout: tables have a header first, and no rows if there is nothing to show."""
+
+    table: list[list[str]]
+    remarks: list[str]
+    pairs: list[list[str]]
+
+
+class RankingVariables(TypedDict):
+    """Variables of the layout."""
+
+    ranking: RankingParts
+
+
 class RankingView(ReportView):
-    def report_fields(self, minutes: Minutes) -> Json:
+    def report_fields(self, minutes: Minutes) -> RankingFields:
         """Return table, agreement and ballots by seat; empty if no ranking was made."""
         details = _find_details(minutes)
         if details is None:
@@ -30,7 +49,7 @@ class RankingView(ReportView):
         }
         return {"ranking": ranking}
 
-    def layout_variables(self, minutes: Minutes) -> Json:
+    def layout_variables(self, minutes: Minutes) -> RankingVariables:
         return {"ranking": build_ranking(minutes, find_wording(minutes))}
 
 
@@ -38,14 +57,6 @@ def _find_details(minutes: Minutes) -> RankingDetails | None:
     """Return the ranking that the verdict recorded; None if none was made."""
     stored = minutes.verdict.get("details") or {}
     return cast("RankingDetails", stored) if "ballots" in stored else None
-
-
-class RankingParts(TypedDict, total=False):
-    """The ranking in a layout: tables have a header first, and no rows if there is nothing to show."""
-
-    table: list[list[str]]
-    remarks: list[str]
-    pairs: list[list[str]]
 
 
 def build_ranking(minutes: Minutes, wording: Wording) -> RankingParts:

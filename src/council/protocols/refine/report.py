@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
-from council.types import Json
 
 if TYPE_CHECKING:  # a report needs no rules
-    from council.protocols.refine.rules import RefineDetails
+    from council.protocols.refine.rules import AttackRow, RefineDetails
+
+    class AttackVariables(AttackRow):
+        """An error in a draft, with its ruling as a word."""
+
+        status: str
+
 
 RULING_WORDS = {True: "right", False: "dismissed", None: "open"}
 
 
+class RefineFields(TypedDict, total=False):
+    """Fields of the report."""
+
+    attacks: list[AttackRow]
+
+
+class RefineVariables(TypedDict):
+    """Variables of the layout."""
+
+    attacks: list[AttackVariables]
+
+
 class RefineView(ReportView):
-    def report_fields(self, minutes: Minutes) -> Json:
+    def report_fields(self, minutes: Minutes) -> RefineFields:
         """Return the errors in the drafts; empty if the run ended before its text."""
         details = _find_details(minutes)
         return {"attacks": details["attacks"]} if details else {}
 
-    def layout_variables(self, minutes: Minutes) -> Json:
+    def layout_variables(self, minutes: Minutes) -> RefineVariables:
         details = _find_details(minutes)
         attacks = details["attacks"] if details else []
         return {"attacks": [{**row, "status": RULING_WORDS[row["landed"]]} for row in attacks]}
