@@ -31,23 +31,18 @@ def list_hints() -> list[str]:
     return sorted(hint.decode() for hint in hints)
 
 
-VALUES = (
-    'api_key = "ab{}9f (x)"',
-    "PASSWORD='start{} end'",
-    "token: sk-{}9f3a",
-    "f(password={}x1)",
-    'auth("{}/../9f3a1")',
-)
+VALUES = ("ab{}9f (x)", "start{} end", "sk-{}9f3a", "{}x1", "{}/../9f3a1")
+PLACES = ('api_key = "{}"', "PASSWORD='{}'", "token: {}", "f(password={})", 'auth("{}")')
 
 
 @pytest.mark.behaviour("40-secret-time")
-@pytest.mark.parametrize("shape", VALUES)
-def test_a_value_of_equal_characters_is_read_at_once(shape: str) -> None:
+@pytest.mark.parametrize(("place", "value"), list(zip(PLACES, VALUES, strict=True)), ids=VALUES)
+def test_a_value_of_equal_characters_is_read_at_once(place: str, value: str) -> None:
     """A rule that tries all ways to divide such a value takes 256 times as long for eight characters more."""
 
     def read(length: int) -> None:
         for character in {*string.printable, "é", "→"}:
-            search(PADDING + "\n" + shape.format(character * length) + "\n")
+            search(PADDING + "\n" + place.format(value.format(character * length)) + "\n")
 
     assert measure_growth(read, 8, times=2) < MAX_GROWTH
     assert measure_growth(read, 48, times=4) < 2 * MAX_GROWTH
