@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, get_args
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state, find_wording, format_lookup
@@ -53,17 +53,7 @@ VerdictList = Literal[
 ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repository
 FREE_VENDORS = ("local", "scripted", "human")
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
-VERDICT_LISTS: tuple[VerdictList, ...] = (
-    "consensus",
-    "disagreements",
-    "insights",
-    "blind_spots",
-    "findings",
-    "dissent",
-    "shifts",
-    "sources",
-    "claims",
-)
+VERDICT_LISTS: tuple[VerdictList, ...] = get_args(VerdictList)
 
 
 def build_report(minutes: Minutes) -> ReportObject:
