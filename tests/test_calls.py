@@ -14,8 +14,9 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run"
 # About a tenth above the counts of 2026-11-17, by row and column of the table. A change that needs more has to say why
 # here. Since 2026-11-16: 1,400 calls for the typed facts of trust, the tail and the headings in the language of the
 # answer. Since 2026-11-18: 700 calls for guards around the code of members, statements in seating order, and names of
-# endpoints masked.
-LIMITS = {("calls", "shared"): 19_800, ("calls", "convene"): 20_200, ("events8", "shared"): 24.0}
+# endpoints masked. Since 2026-11-19: 400 calls, 300 of them for the task in which each call of a member runs, so that a
+# failing task group of a member does not end the run.
+LIMITS = {("calls", "shared"): 20_200, ("calls", "convene"): 20_600, ("events8", "shared"): 24.0}
 
 
 @pytest.mark.behaviour("calls-guard", "benchmarks-one-table")
