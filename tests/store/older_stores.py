@@ -17,7 +17,7 @@ import psycopg
 
 from council.store import postgres_connection, sqlite
 from council.store.migrations import read_statements
-from council.store.postgres_connection import QUEUE_SCHEMA, connect, load_queue_schema
+from council.store.postgres_connection import QUEUE_SCHEMA, connect
 from council.store.sqlite import open_database
 
 Content = dict[str, list[tuple[Any, ...]]]  # rows by table, in order
@@ -146,7 +146,8 @@ def make_postgres(url: str, version: int) -> None:
         db.execute("CREATE TABLE council.schema_version (version INTEGER NOT NULL)")
         db.execute("INSERT INTO council.schema_version VALUES ($1)", (version,))
         for statement in list_statements("postgres", version):
-            db.execute(load_queue_schema() if statement == QUEUE_SCHEMA else statement)
+            if statement != QUEUE_SCHEMA:
+                db.execute(statement)
         _insert_postgres(db, "runs", RUN_COLUMNS, list(list_runs("postgres")))
         for run in RUNS:
             insert_postgres_rows(db, version, run)

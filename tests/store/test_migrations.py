@@ -76,6 +76,7 @@ RELEASED = {
         "05_outcomes.sql": ("bad156e8c622edbd", "0a6b5b238c6691ef"),
         "06_stops.sql": ("8e11feeedc5e16e5", "94cc6ec73046eece"),
         "07_trust.sql": ("15412da12f95c242", "61cee5ff6f90d385"),
+        "08_queue.sql": ("69a5f3d2cd54aa3b", "da7b088a609d4976"),
     },
 }
 LIST_RUNS = ("runs", "list", "--json")

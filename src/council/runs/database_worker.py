@@ -1,50 +1,55 @@
 """Worker of a shared database: one of several processes, on several machines, that execute its queued runs until
 stopped.
 
-A job of Procrastinate has the name of a run and wakes a worker. The lease of the run decides who executes it: a worker
-that was stopped and continues later stores nothing. Settings, prices and keys are those of the worker.
+A worker claims the next runs of the queue whenever it has room for them. The lease of a run decides who executes it:
+a worker that was stopped and continues later stores nothing. Settings, prices and keys are those of the worker.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import random
 import secrets
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, LeaseLost, StoreError, UsageError
+from council.errors import CouncilError, LeaseLost, StoreError
 from council.members.wires.http import close_connections, keep_connections
 from council.planning.setup import RunSetup
 from council.runs.outcome import Ending
 from council.runs.queues import ANY_WORKER, explain_folder_need, host_queue
 from council.runs.service import Convener
 from council.runs.worker import STOP_SIGNALS, WorkerLoop, explain_failure
+from council.settings import load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Record, Store, StoreAddress, WorkerStore
-from council.store.postgres_statements import RUN_TASK, SCHEMA
+from council.store.interface import ClaimRequest, Record, Store, StoreAddress, WorkerRow, WorkerStore
 from council.store.run_store import open_store
 from council.text_cleanup import single_line
-
-if TYPE_CHECKING:
-    import procrastinate
+from council.version import __version__
 
 DEFAULT_CONCURRENCY = 32  # runs at once
 DRAIN_S = 30.0  # seconds that runs have to end after TERM
-MAX_TICK_S = 5.0  # seconds between two looks for runs of dead workers
-FIRST_RETRY_S, MAX_RETRY_S = 1.0, 60.0  # until another worker is woken for a run that this one cannot execute
-MAX_SHARED_RETRY_S = 4.0  # if others are alive: this one may be woken again by chance
-POOL_SIZE = 3  # connections of the queue: one listens
+MAX_RENEWAL_S = 5.0  # seconds between two renewals of the row of a worker
+MAX_CLAIMS = 8  # runs that are claimed at once, so that a worker leaves some of a burst to others
+FIRST_RETRY_S, MAX_RETRY_S = 1.0, 60.0  # until a worker tries a run again that it could not execute
+FORGET_REFUSALS_S = 600.0  # after the last try
+
+
+@dataclass(slots=True)
+class Refusal:
+    """A run that this worker could not execute, and when it tries again."""
+
+    tries: int
+    until: float
 
 
 class OtherWorkerNeeded(CouncilError):
@@ -121,13 +126,15 @@ class DatabaseWorker(WorkerLoop):
             host_queue(),
         )
         self.concurrency, self.drain_seconds = concurrency, drain_seconds
-        self.poll_interval = min(MAX_TICK_S, self.lease_seconds / 3)
+        self.renewal_interval = min(MAX_RENEWAL_S, self.lease_seconds / 3)
+        self.started = time.time()
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.log = log or self._print
-        self.is_ready = asyncio.Event()  # registered: it may execute jobs
+        self.is_ready = asyncio.Event()  # registered: it may execute runs
         self._hurry = asyncio.Event()
-        self._tries: dict[str, int] = {}  # by run that this worker cannot execute
-        logging.getLogger("procrastinate").addHandler(logging.NullHandler())
+        self._next_renewal = 0.0
+        self._ended: list[str] = []  # runs whose claims are to be removed
+        self._refusals: dict[str, Refusal] = {}  # by run that this worker cannot execute
 
     def _print(self, line: str) -> None:
         print(f"council worker {self.name}: {single_line(line, 400)}", file=sys.stderr, flush=True)
@@ -141,20 +148,17 @@ class DatabaseWorker(WorkerLoop):
     async def serve(self) -> None:
         """Execute runs until stopped."""
         keep_connections()
-        app = self._make_app()
+        listening = asyncio.create_task(self._wake_for_queue())
         try:
-            async with app.open_async():
-                fetching = asyncio.create_task(self._fetch_jobs(app))
-                try:
-                    await self._run_until_idle()
-                finally:
-                    with suppress(CouncilError):
-                        await self.tables.remove_worker(self.name)
-                    fetching.cancel()
-                    await asyncio.gather(fetching, return_exceptions=True)
-                    await self._drain()
+            await self._run_until_idle()
         finally:
+            with suppress(CouncilError):
+                await self.tables.remove_worker(self.name)
+            listening.cancel()
+            await self._drain()
             await self._shut_down()
+            with suppress(CouncilError):
+                await self.tables.release_claims(self.name)
             close_connections()
             await asyncio.sleep(0.01)  # the event loop closes them
             self.store.close()
@@ -174,66 +178,59 @@ class DatabaseWorker(WorkerLoop):
 
     # Queue
 
-    def _make_app(self) -> procrastinate.App:
-        try:
-            import procrastinate
-        except ImportError as error:
-            raise UsageError(
-                f"a worker of a shared store needs the package procrastinate ({error}): pip install 'model-council[postgres]'"
-            ) from None
-        options = f"-c search_path={SCHEMA},pg_catalog -c synchronous_commit=off"
-        connector = procrastinate.PsycopgConnector(
-            conninfo=self.url,
-            kwargs={"options": options, "application_name": "council-queue"},
-            min_size=1,
-            max_size=POOL_SIZE,
-        )
-        app = procrastinate.App(connector=connector)
-        app.task(name=RUN_TASK)(self._on_job)
-        return app
-
-    async def _fetch_jobs(self, app: procrastinate.App) -> None:
-        """Execute the jobs of the queue. After a failure, such as a restart of the database, start again."""
-        await self.is_ready.wait()
-        while not self._is_stopping:
-            try:
-                await app.run_worker_async(
-                    queues=list(self.queues),
-                    concurrency=self.concurrency,
-                    name=self.name,
-                    install_signal_handlers=False,
-                    delete_jobs="always",
-                    fetch_job_polling_interval=self.poll_interval,
-                    shutdown_graceful_timeout=0.01,
-                    update_heartbeat_interval=self.lease_seconds / 3,
-                    stalled_worker_timeout=2 * self.lease_seconds,
-                )
-            except Exception as error:
-                self.log(f"the queue cannot be read ({type(error).__name__}: {error}): trying again")
-            await asyncio.sleep(random.uniform(0.5, 1.0))
-
-    async def _on_job(self, run: str, tries: int = 0) -> None:
-        """Execute the run of a job. It continues if only the job is cancelled: the lease decides, not the job."""
-        while (task := self._tasks.get(run)) and not task.done():
-            await asyncio.wait([task])  # it was cancelled and queued again before it ended
-        self._tries[run] = tries
-        task = self._start_run(run)
-        await asyncio.wait([task])
-        self._tasks.pop(run, None)
-        self._tries.pop(run, None)
+    async def _wake_for_queue(self) -> None:
+        """Look for runs when one was queued, and twice a second."""
+        while True:
+            await self.tables.wait_for_queue()
+            self._wake.set()
 
     async def _start_due_runs(self) -> bool:
-        """Renew the row of this worker, and queue the runs of dead workers."""
-        await self.tables.add_worker(
-            self.name, socket.gethostname(), os.getpid(), self.queues, max(self.lease_seconds, 3 * self.poll_interval)
+        """Renew the row of this worker, and start the runs that it claims."""
+        self._forget_ended_tasks()
+        if time.monotonic() >= self._next_renewal:
+            await self._renew()
+        while (free := self.concurrency - len(self._tasks)) > 0 and not self._is_stopping:
+            wanted = self._make_request(min(free, MAX_CLAIMS))
+            claimed = await self.tables.claim_runs(self.name, wanted)
+            self._ended = self._ended[len(wanted.ended) :]
+            for run, was_started in claimed:
+                if was_started:
+                    self.log(f"run {run}: its worker is gone, so it is taken over")
+                self._start_run(run).add_done_callback(lambda task, run=run: self._on_end(run))
+            if len(claimed) < wanted.count:
+                break
+        return True
+
+    async def _renew(self) -> None:
+        row = WorkerRow(
+            self.name, socket.gethostname(), os.getpid(), self.queues, __version__, self.started, len(self._tasks)
         )
+        await self.tables.add_worker(row, max(self.lease_seconds, 3 * self.renewal_interval))
+        self._next_renewal = time.monotonic() + self.renewal_interval
         if not self.is_ready.is_set():
             self.is_ready.set()
             self.log(f"ready; queues {', '.join(self.queues)}; at most {self.concurrency} runs at once")
-        for run in await self.tables.take_over_runs(2 * self.lease_seconds):
-            self.log(f"run {run}: its job or its worker is gone, so it was queued again")
-        self._forget_ended_tasks()
-        return True
+
+    def _make_request(self, count: int) -> ClaimRequest:
+        settings = load_settings(self.folder, self.env, config=self.config)
+        of_owner = settings.store.get("councils_per_owner", 0)
+        of_providers = {one.name: one.councils for one in settings.providers.values() if one.councils}
+        now = time.monotonic()
+        self._refusals = {run: one for run, one in self._refusals.items() if now < one.until + FORGET_REFUSALS_S}
+        refused = [run for run, one in self._refusals.items() if now < one.until]
+        return ClaimRequest(
+            queues=self.queues,
+            count=1 if of_owner or of_providers else count,  # each claim changes what the limits leave
+            seconds=self.lease_seconds,
+            excluded=[*self._tasks, *refused],
+            ended=list(self._ended),
+            of_owner=of_owner,
+            of_providers=of_providers,
+        )
+
+    def _on_end(self, run: str) -> None:
+        self._ended.append(run)
+        self._wake.set()
 
     # Runs
 
@@ -247,33 +244,29 @@ class DatabaseWorker(WorkerLoop):
         except BaseException:
             await self._close_convener(run)
             raise
+        self._refusals.pop(run, None)
         await self._close_convener(run)
 
     async def _on_failure(self, run: str, error: Exception) -> None:
         if isinstance(error, OtherWorkerNeeded):
-            if not self._tries.get(run, 0):
+            if run not in self._refusals:
                 self.log(f"run {run} is left to other workers: {error}")
-            await self._hand_on(run, MAX_SHARED_RETRY_S)
+            await self._leave_run(run)
         elif isinstance(error, LeaseLost):
             self.log(str(error))
         elif isinstance(error, StoreError):  # another worker, or this one, takes it over
             self.log(f"run {run}: {error}")
-            await self._hand_on(run, MAX_RETRY_S)
+            await self._leave_run(run)
         else:
             self.log(f"run {run} failed: {explain_failure(error)}")
             await super()._on_failure(run, error)
 
-    async def _hand_on(self, run: str, longest: float) -> None:
-        """Wake a worker for a run that this one cannot execute: later each time, and at most so many seconds later
-        if others are alive.
-        """
-        tries = self._tries.get(run, 0)
+    async def _leave_run(self, run: str) -> None:
+        """Leave a run to other workers. This one tries again, later each time."""
+        tries = self._refusals[run].tries if run in self._refusals else 0
+        self._refusals[run] = Refusal(tries + 1, time.monotonic() + min(FIRST_RETRY_S * 2**tries, MAX_RETRY_S))
         with suppress(CouncilError):
-            queue = RunSetup.of(await self.store.load(run)).queue or ANY_WORKER
-            workers = await self.tables.list_workers()
-            has_others = any(queue in one.queues and one.name != self.name for one in workers)
-            delay = min(longest if has_others else MAX_RETRY_S, FIRST_RETRY_S * 2**tries)
-            await self.tables.hand_on_run(run, queue, tries + 1, delay)
+            await self.tables.release_claims(self.name, [run])
 
 
 # Entry points

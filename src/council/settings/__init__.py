@@ -111,6 +111,7 @@ class Provider:
     vendor: str = ""  # defaults to the name
     max_connections: int = 16
     rate: float | None = None  # requests per second
+    councils: int | None = None  # at once, over all workers
     structured: str = "json_schema"
     token_field: str = "max_tokens"  # request field that limits the output
     backoff: float = 0.5  # seconds before the first retry

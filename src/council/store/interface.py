@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, Protocol, TypedDict, final, get_type_hints
+from typing import Annotated, Any, NamedTuple, NotRequired, Protocol, TypedDict, final, get_type_hints
 
 from council.events import Attempted, Entry
 from council.money import PriceObject
@@ -591,6 +591,29 @@ class WorkerRow:
     host: str
     pid: int
     queues: tuple[str, ...]
+    version: str = ""
+    started: float = 0.0  # seconds since 1970
+    running: int = 0  # councils that it executes
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What a worker can take from the queue."""
+
+    queues: Sequence[str]
+    count: int
+    seconds: float  # until a claim ends
+    excluded: Sequence[str] = ()  # runs that it cannot execute
+    ended: Sequence[str] = ()  # runs whose claims it needs no more
+    of_owner: int = 0  # limit of councils of one owner at once; 0: no limit
+    of_providers: Mapping[str, int] = field(default_factory=dict)  # limits of councils that use a provider
+
+
+class ClaimedRun(NamedTuple):
+    """Run that a worker has claimed."""
+
+    run: str
+    was_started: bool  # by a process that is gone
 
 
 class WorkerStore(Store, Protocol):
@@ -599,15 +622,18 @@ class WorkerStore(Store, Protocol):
     async def list_workers(self) -> list[WorkerRow]:
         """Return the workers that are alive."""
 
-    async def add_worker(self, name: str, host: str, pid: int, queues: Sequence[str], seconds: float) -> None:
+    async def add_worker(self, worker: WorkerRow, seconds: float) -> None:
         """Register a worker, or renew it, for some seconds."""
 
     async def remove_worker(self, name: str) -> None: ...
-    async def take_over_runs(self, seconds: float) -> list[str]:
-        """Queue the runs whose worker died, and those of jobs whose worker gave no sign of life for so many seconds."""
+    async def claim_runs(self, worker: str, wanted: ClaimRequest) -> list[ClaimedRun]:
+        """Claim the next runs of the queue for a worker: a short time later it takes their leases."""
 
-    async def hand_on_run(self, run: str, queue: str, tries: int, seconds: float) -> None:
-        """Wake another worker for a run, after some seconds."""
+    async def release_claims(self, worker: str, runs: Sequence[str] | None = None) -> None:
+        """Leave runs, or all claimed ones, to other workers."""
+
+    async def wait_for_queue(self) -> None:
+        """Return when a run may have been queued, or after a while."""
 
     async def lease_turns(self, provider: str, interval: float, count: int) -> float:
         """Reserve turns for requests to a provider.

@@ -28,6 +28,7 @@ ANNOUNCE_INTERVAL_S = 0.05  # least seconds between announcements of a process
 FOLLOW_POLL_S = 0.5  # seconds between polls of a followed run, if no change is announced
 LOCK_TIMEOUT_MS = 5000  # milliseconds that a new owner waits for the last transaction of the old one
 CHANNEL = "council_runs"
+QUEUE_CHANGE = "queue"  # announced in place of a run: a run waits for a worker
 MAX_PAYLOAD_CHARS = 7000  # the limit of the database is 8000 bytes
 
 

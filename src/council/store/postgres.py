@@ -24,6 +24,7 @@ from council.errors import RunOwned, StoreError
 from council.settings.private_files import make_private_folder
 from council.store.interface import BudgetRefusal, Hold, Row, RunOwner, StoreAddress
 from council.store.leases import (
+    QUEUE_CHANGE,
     RENEW_LEASES,
     Lease,
     LeaseThread,
@@ -410,6 +411,8 @@ class PostgresStore(WorkerTables, RunStore):
             for kind, _ in job.rows if error is None else ():
                 if kind in PUBLIC_KINDS:
                     changed.add(job.run)
+                if kind in ("queue", "detach"):
+                    changed.add(QUEUE_CHANGE)
                 if kind == "close":
                     ended.append(job.run)
         if changed:
@@ -504,6 +507,9 @@ class PostgresStore(WorkerTables, RunStore):
 
     async def wait_for_change(self, run: str) -> None:
         await self._leases.wait_for_change(run)
+
+    async def wait_for_queue(self) -> None:
+        await self._leases.wait_for_change(QUEUE_CHANGE)
 
     # Upkeep
 

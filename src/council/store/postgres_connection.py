@@ -22,7 +22,7 @@ from council.store.summaries import BY_TIME
 CONNECT_TIMEOUT_S = 10
 MIN_TRANSACTION_S = 10.0  # a transaction on a busy server may take longer than a short lease
 MIGRATIONS = list_migrations("postgres")
-QUEUE_SCHEMA = "procrastinate"  # statement of a migration that means the schema of that package
+QUEUE_SCHEMA = "procrastinate"  # a statement of the second migration: tables of a package that is no longer used
 MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
 
 # Connections
@@ -107,15 +107,9 @@ def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
             raw.execute(f"CREATE TABLE {SCHEMA}.schema_version (version INTEGER NOT NULL)")
             raw.execute("INSERT INTO schema_version VALUES (0)")
         for statement in chain.from_iterable(map(read_statements, MIGRATIONS[version or 0 :])):
-            raw.execute(load_queue_schema() if statement == QUEUE_SCHEMA else statement)
+            if statement != QUEUE_SCHEMA:
+                raw.execute(statement)
         raw.execute("UPDATE schema_version SET version = $1", (len(MIGRATIONS),))
-
-
-def load_queue_schema() -> str:
-    """Return the statements of Procrastinate, which are not meant to be executed twice."""
-    from procrastinate.schema import SchemaManager
-
-    return SchemaManager.get_schema()
 
 
 # A look into the catalogue: the name of the table may be cached as unknown, although another process has just created

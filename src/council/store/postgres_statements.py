@@ -19,7 +19,6 @@ from council.store.texts import CREATE_SEARCH_INDEX
 
 SCHEMA = "council"
 LEASE_LOST = "CL001"  # error code of `check_leases` in the first migration
-RUN_TASK = "council.run"  # name of the jobs that `wake_worker` adds, a function of the second migration
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

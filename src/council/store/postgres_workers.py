@@ -1,4 +1,8 @@
-"""Workers of a shared database: those alive now, the runs of dead ones, and the rate limits that all of them share."""
+"""Workers of a shared database: those alive now, the queue of runs, and the rate limits that all of them share.
+
+The queue is no table of its own: a run waits if it is queued, or was running, and no process holds a claim or a lease
+of it. So no run can be forgotten, whatever process ends at whatever moment.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,18 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from council.errors import StoreError
-from council.store.interface import WorkerRow
-from council.store.postgres_connection import connect, describe_url
-from council.store.postgres_statements import RUN_TASK
+from council.store.interface import ClaimedRun, ClaimRequest, WorkerRow
+from council.store.leases import CHANNEL, QUEUE_CHANGE
+from council.store.postgres_connection import connect, describe_url, limit_transactions
 
 RETRY_S = 0.5  # seconds between attempts to reach the database
 TIMEOUT_S = 30.0
 
-LIST_WORKERS = "SELECT id, host, pid, queues FROM workers WHERE expires > clock_timestamp() ORDER BY id"
-ADD_WORKER = """INSERT INTO workers (id, host, pid, queues, expires)
-                VALUES ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))
-                ON CONFLICT (id) DO UPDATE SET queues = excluded.queues, expires = excluded.expires"""
+LIST_WORKERS = """SELECT id, host, pid, queues, version, started, running FROM workers
+                  WHERE expires > clock_timestamp() ORDER BY started, id"""
+ADD_WORKER = """INSERT INTO workers (id, host, pid, queues, version, started, running, expires)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8))
+                ON CONFLICT (id) DO UPDATE SET running = excluded.running, expires = excluded.expires"""
 REMOVE_WORKER = "DELETE FROM workers WHERE id = $1 OR expires < clock_timestamp() - interval '1 day'"
 # Turns are spaced evenly, over all processes. Returns the seconds until the first of the new ones.
 LEASE_TURNS = """INSERT INTO rates AS r (provider, free_from)
@@ -31,30 +36,48 @@ LEASE_TURNS = """INSERT INTO rates AS r (provider, free_from)
                  ON CONFLICT (provider) DO UPDATE
                  SET free_from = greatest(r.free_from, clock_timestamp()) + make_interval(secs => $2::float8 * $3)
                  RETURNING extract(epoch FROM r.free_from - clock_timestamp())::float8 - $2::float8 * $3"""
-# Runs that no process executes: they run and their lease has expired, or they are queued and have no job, or its worker
-# is dead. They get one job each, of any worker. A job that is deleted here is still seen by the second query.
-TAKE_OVER = f"""
-    WITH lost AS (
-      DELETE FROM procrastinate_jobs WHERE status = 'doing' AND task_name = '{RUN_TASK}' AND (worker_id IS NULL OR worker_id IN
-        (SELECT id FROM procrastinate_workers WHERE last_heartbeat < now() - make_interval(secs => $1)))
-      RETURNING args ->> 'run' AS run),
-    jobs AS (
-      SELECT args ->> 'run' AS run, status FROM procrastinate_jobs WHERE task_name = '{RUN_TASK}' AND status IN ('todo', 'doing')),
+# Runs that a worker executes or is about to execute.
+BUSY = """SELECT run FROM leases WHERE expires > clock_timestamp()
+          UNION SELECT run FROM claims WHERE expires > clock_timestamp()"""
+IS_OPEN = "r.detached = 1 AND r.status IN ('queued', 'running')"
+# The next runs of the queues $1, at most $2 and without those of the list $3. The owner with the fewest running councils
+# is first; then priority and age decide. $4 is the limit of councils of one owner, or 0; $5 and $6 are the providers
+# with a limit and their limits.
+NEXT_RUNS = f"""
+    WITH busy AS MATERIALIZED ({BUSY}),
+    active AS MATERIALIZED (
+      SELECT coalesce(r.owner, '') AS owner, r.providers FROM busy JOIN runs r ON r.id = busy.run WHERE r.detached = 1),
+    full_providers AS MATERIALIZED (
+      SELECT coalesce(array_agg(limited.name), '{{}}') AS names FROM unnest($5::text[], $6::integer[]) AS limited (name, most)
+      WHERE limited.most <= (SELECT count(*) FROM active WHERE limited.name = ANY(active.providers))),
     waiting AS (
-      SELECT r.id, r.setup FROM runs r LEFT JOIN leases l ON l.run = r.id WHERE r.detached = 1 AND r.unfinished = 1
-        AND (l.run IS NULL OR l.expires <= clock_timestamp())
-        AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run = r.id AND jobs.status = 'todo')
-        AND (r.status = 'running' OR (r.status = 'queued' AND (r.id IN (SELECT run FROM lost)
-          OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run = r.id AND jobs.status = 'doing'))))
-      LIMIT 200)
-    INSERT INTO procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args)
-    SELECT coalesce(setup::json ->> 'queue', 'default'), '{RUN_TASK}', coalesce((setup::json ->> 'priority')::integer, 0) + 1, id,
-           jsonb_build_object('run', id)
-    FROM waiting ON CONFLICT DO NOTHING RETURNING args ->> 'run'"""
-# The job of a run that this worker cannot execute, for others: not at once, and later each time.
-HAND_ON = f"""INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock, args, scheduled_at)
-              VALUES ($1, '{RUN_TASK}', $2, jsonb_build_object('run', $2::text, 'tries', $3::integer),
-                      now() + make_interval(secs => $4)) ON CONFLICT DO NOTHING"""
+      SELECT owners.owner, one.*,
+             (SELECT count(*) FROM active WHERE active.owner = owners.owner)
+             + row_number() OVER (PARTITION BY owners.owner ORDER BY one.priority DESC, one.waits_since, one.n) AS turn
+      FROM (SELECT DISTINCT coalesce(r.owner, '') AS owner FROM runs r WHERE {IS_OPEN}) owners
+      CROSS JOIN LATERAL (
+        SELECT r.id, r.n, r.queue, r.priority, r.waits_since FROM runs r, full_providers f
+        WHERE {IS_OPEN} AND coalesce(r.owner, '') = owners.owner AND r.queue = ANY($1) AND r.id <> ALL($3)
+          AND NOT r.providers && f.names AND NOT EXISTS (SELECT 1 FROM busy WHERE busy.run = r.id)
+        ORDER BY r.priority DESC, r.waits_since, r.n LIMIT $2) one)
+    SELECT id, turn, priority, waits_since, n FROM waiting WHERE $4 = 0 OR turn <= $4
+    ORDER BY turn, priority DESC, waits_since, n LIMIT $2"""
+# Returns each run, and whether a process has executed it that is gone.
+CLAIM_RUNS = f"""
+    WITH ended AS (DELETE FROM claims WHERE worker = $7 AND run = ANY($9)),
+    next_runs AS ({NEXT_RUNS}),
+    claimed AS (
+      INSERT INTO claims AS c (run, worker, expires)
+      SELECT id, $7, clock_timestamp() + make_interval(secs => $8) FROM next_runs
+      ON CONFLICT (run) DO UPDATE SET worker = excluded.worker, expires = excluded.expires)
+    SELECT next_runs.id, EXISTS (SELECT 1 FROM leases WHERE leases.run = next_runs.id)
+                         OR EXISTS (SELECT 1 FROM claims WHERE claims.run = next_runs.id)
+    FROM next_runs ORDER BY turn, priority DESC, waits_since, n"""
+CLAIM_LOCK = 0x636C61696D  # key of the advisory lock: "claim"
+RELEASE_CLAIMS = f"""
+    WITH released AS (DELETE FROM claims WHERE worker = $1 AND ($2::text[] IS NULL OR run = ANY($2)) RETURNING run)
+    SELECT pg_notify('{CHANNEL}', '{QUEUE_CHANGE}') FROM released LIMIT 1"""
+FORGET_CLAIMS = "DELETE FROM claims WHERE expires < clock_timestamp() - interval '1 hour'"
 
 
 class WorkerTables:
@@ -64,6 +87,7 @@ class WorkerTables:
 
     is_shared = True
     url: str
+    lease_seconds: float
     if TYPE_CHECKING:
         _read: Callable[..., Any]
 
@@ -77,34 +101,46 @@ class WorkerTables:
     def close(self) -> None:
         if self._side_thread:
             self._side_thread.shutdown()
-        if self._side:
-            with suppress(psycopg.Error):
-                self._side.close()
+        self._drop_side()
         super().close()  # type: ignore[misc]
 
     async def list_workers(self) -> list[WorkerRow]:
         """Return the workers that are alive, by the clock of the database."""
         rows = await self._read(lambda db: db.raw.execute(LIST_WORKERS).fetchall())
-        return [WorkerRow(name, host, pid, tuple(queues.split(","))) for name, host, pid, queues in rows]
+        return [WorkerRow(name, host, pid, tuple(queues.split(",")), *rest) for name, host, pid, queues, *rest in rows]
 
-    async def add_worker(self, name: str, host: str, pid: int, queues: Sequence[str], seconds: float) -> None:
+    async def add_worker(self, worker: WorkerRow, seconds: float) -> None:
         """Register a worker, or renew it, for some seconds."""
-        await self._execute_aside(ADD_WORKER, name, host, pid, ",".join(queues), seconds)
+        queues = ",".join(worker.queues)
+        values = (worker.name, worker.host, worker.pid, queues, worker.version, worker.started, worker.running, seconds)
+        await self._execute_aside(ADD_WORKER, *values)
 
     async def remove_worker(self, name: str) -> None:
         await self._execute_aside(REMOVE_WORKER, name)
+        await self._execute_aside(FORGET_CLAIMS)
 
-    async def take_over_runs(self, seconds: float) -> list[str]:
-        """Queue the runs that no process executes, by the clock of the database. Return those that no other worker has
-        queued.
+    async def claim_runs(self, worker: str, wanted: ClaimRequest) -> list[ClaimedRun]:
+        """Claim the next runs of the queue for a worker. Claims are made one after another, over all processes."""
+        providers = list(wanted.of_providers)
+        limits = [wanted.of_providers[name] for name in providers]
+        found = await self._execute_aside(
+            CLAIM_RUNS,
+            list(wanted.queues),
+            wanted.count,
+            list(wanted.excluded),
+            wanted.of_owner,
+            providers,
+            limits,
+            worker,
+            wanted.seconds,
+            list(wanted.ended),
+            lock=CLAIM_LOCK,
+        )
+        return [ClaimedRun(run, was_started) for run, was_started in found]
 
-        A job of the queue is lost if its worker gave no sign of life for so many seconds.
-        """
-        return [row[0] for row in await self._execute_aside(TAKE_OVER, seconds)]
-
-    async def hand_on_run(self, run: str, queue: str, tries: int, seconds: float) -> None:
-        """Wake another worker for a run, after some seconds."""
-        await self._execute_aside(HAND_ON, queue, run, tries, seconds)
+    async def release_claims(self, worker: str, runs: Sequence[str] | None = None) -> None:
+        """Leave runs, or all claimed ones, to other workers."""
+        await self._execute_aside(RELEASE_CLAIMS, worker, None if runs is None else list(runs))
 
     async def lease_turns(self, provider: str, interval: float, count: int) -> float:
         """Reserve turns for requests to a provider.
@@ -114,15 +150,16 @@ class WorkerTables:
         ((delay,),) = await self._execute_aside(LEASE_TURNS, provider, interval, count)
         return float(delay)
 
-    async def _execute_aside(self, statement: str, *values: object) -> list[Any]:
+    async def _execute_aside(self, statement: str, *values: object, lock: int = 0) -> list[Any]:
+        """Execute a statement; with a lock, one process at a time."""
         with self._side_lock:
             if self._side_thread is None:
                 self._side_thread = ThreadPoolExecutor(1, "council-workers")
         return await asyncio.get_running_loop().run_in_executor(
-            self._side_thread, self._execute_once, statement, values
+            self._side_thread, self._execute_once, statement, values, lock
         )
 
-    def _execute_once(self, statement: str, values: Sequence[object]) -> list[Any]:
+    def _execute_once(self, statement: str, values: Sequence[object], lock: int) -> list[Any]:
         """Execute a statement. Connect again for a while if the connection is lost."""
         end = time.monotonic() + TIMEOUT_S
         while True:
@@ -130,15 +167,38 @@ class WorkerTables:
                 if self._side is None or self._side.closed:
                     self._side = connect(self.url)
                     self._side.execute("SET synchronous_commit = off")
-                found = self._side.execute(statement, values)
+                    limit_transactions(self._side, self.lease_seconds)
+                found = (
+                    self._execute_locked(self._side, statement, values, lock)
+                    if lock
+                    else self._side.execute(statement, values)
+                )
                 return found.fetchall() if found.description else []
             except psycopg.OperationalError as error:
                 if time.monotonic() > end:
                     raise StoreError(
                         f'the database "{describe_url(self.url)}" cannot be reached: start it, or check COUNCIL_DATABASE and [store] url'
                     ) from error
-                if self._side is not None and (self._side.broken or self._side.closed):
-                    self._side = None
+                self._drop_side()
                 time.sleep(RETRY_S)
             except psycopg.Error as error:
+                self._drop_side()
                 raise StoreError(f"the tables of workers cannot be used ({error}): check the database") from error
+
+    def _execute_locked(
+        self, db: psycopg.Connection[Any], statement: str, values: Sequence[object], lock: int
+    ) -> psycopg.Cursor[Any]:
+        """Execute a statement under a lock, in one message: a process that is stopped does not keep the lock."""
+        with db.pipeline():
+            db.execute("BEGIN")
+            db.execute("SELECT pg_advisory_xact_lock($1)", (lock,))
+            found = db.execute(statement, values)
+            db.execute("COMMIT")
+        return found
+
+    def _drop_side(self) -> None:
+        """Close the connection: after an error, it may be inside of a transaction."""
+        if self._side is not None:
+            with suppress(psycopg.Error):
+                self._side.close()
+            self._side = None
