@@ -36,29 +36,35 @@ LEASE_TURNS = """INSERT INTO rates AS r (provider, free_from)
                  ON CONFLICT (provider) DO UPDATE
                  SET free_from = greatest(r.free_from, clock_timestamp()) + make_interval(secs => $2::float8 * $3)
                  RETURNING extract(epoch FROM r.free_from - clock_timestamp())::float8 - $2::float8 * $3"""
-# Runs that a worker executes or is about to execute.
-BUSY = """SELECT run FROM leases WHERE expires > clock_timestamp()
-          UNION SELECT run FROM claims WHERE expires > clock_timestamp()"""
-IS_OPEN = "r.detached = 1 AND r.status IN ('queued', 'running')"
+IS_WAITING = """r.detached = 1 AND r.status IN ('queued', 'running')"""
+IS_FREE = """NOT EXISTS (SELECT 1 FROM leases l WHERE l.run = r.id AND l.expires > clock_timestamp())
+             AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.run = r.id AND c.expires > clock_timestamp())"""
+NEXT_OWNER = f"""SELECT coalesce(r.owner, '') AS owner FROM runs r WHERE {IS_WAITING}
+                 AND coalesce(r.owner, '') > {{after}} ORDER BY coalesce(r.owner, '') LIMIT 1"""
 # The next runs of the queues $1, at most $2 and without those of the list $3. The owner with the fewest running councils
 # is first; then priority and age decide. $4 is the limit of councils of one owner, or 0; $5 and $6 are the providers
-# with a limit and their limits.
+# with a limit and their limits. `owners` is read with one search of the index for each owner.
 NEXT_RUNS = f"""
-    WITH busy AS MATERIALIZED ({BUSY}),
-    active AS MATERIALIZED (
-      SELECT coalesce(r.owner, '') AS owner, r.providers FROM busy JOIN runs r ON r.id = busy.run WHERE r.detached = 1),
+    WITH RECURSIVE active AS MATERIALIZED (
+      SELECT coalesce(r.owner, '') AS owner, r.providers FROM (
+        SELECT run FROM leases WHERE expires > clock_timestamp()
+        UNION SELECT run FROM claims WHERE expires > clock_timestamp()) busy
+      JOIN runs r ON r.id = busy.run WHERE r.detached = 1),
+    active_councils AS MATERIALIZED (SELECT owner, count(*) AS number FROM active GROUP BY owner),
     full_providers AS MATERIALIZED (
       SELECT coalesce(array_agg(limited.name), '{{}}') AS names FROM unnest($5::text[], $6::integer[]) AS limited (name, most)
       WHERE limited.most <= (SELECT count(*) FROM active WHERE limited.name = ANY(active.providers))),
+    owners AS (
+      (SELECT coalesce(min(coalesce(r.owner, '')), '') AS owner FROM runs r WHERE {IS_WAITING})
+      UNION ALL SELECT next.owner FROM owners, LATERAL ({NEXT_OWNER.format(after="owners.owner")}) next),
     waiting AS (
-      SELECT owners.owner, one.*,
-             (SELECT count(*) FROM active WHERE active.owner = owners.owner)
+      SELECT one.*, coalesce(active_councils.number, 0)
              + row_number() OVER (PARTITION BY owners.owner ORDER BY one.priority DESC, one.waits_since, one.n) AS turn
-      FROM (SELECT DISTINCT coalesce(r.owner, '') AS owner FROM runs r WHERE {IS_OPEN}) owners
+      FROM owners LEFT JOIN active_councils ON active_councils.owner = owners.owner
       CROSS JOIN LATERAL (
-        SELECT r.id, r.n, r.queue, r.priority, r.waits_since FROM runs r, full_providers f
-        WHERE {IS_OPEN} AND coalesce(r.owner, '') = owners.owner AND r.queue = ANY($1) AND r.id <> ALL($3)
-          AND NOT r.providers && f.names AND NOT EXISTS (SELECT 1 FROM busy WHERE busy.run = r.id)
+        SELECT r.id, r.n, r.priority, r.waits_since FROM runs r
+        WHERE {IS_WAITING} AND coalesce(r.owner, '') = owners.owner AND r.queue = ANY($1) AND r.id <> ALL($3)
+          AND NOT r.providers && (SELECT names FROM full_providers) AND {IS_FREE}
         ORDER BY r.priority DESC, r.waits_since, r.n LIMIT $2) one)
     SELECT id, turn, priority, waits_since, n FROM waiting WHERE $4 = 0 OR turn <= $4
     ORDER BY turn, priority DESC, waits_since, n LIMIT $2"""
