@@ -67,6 +67,7 @@ RELEASED = {
         "11_outcomes.sql": ("d569ea0a6918e1cf", "2aa5d5600cc1eb0e"),
         "12_stops.sql": ("be3710348e5a2c5b", "8ae075b1030288e7"),
         "13_trust.sql": ("feef72e4997bfd32", "73c730b09c59b45b"),
+        "14_totals.sql": ("7936e749e3c7c3ee", "cd8d0dc2a97b2dc0"),
     },
     "postgres": {
         "01_tables.sql": ("831b599ccf0d645e", "a5a33df9da8e2c12"),
@@ -77,6 +78,7 @@ RELEASED = {
         "06_stops.sql": ("8e11feeedc5e16e5", "94cc6ec73046eece"),
         "07_trust.sql": ("15412da12f95c242", "61cee5ff6f90d385"),
         "08_queue.sql": ("69a5f3d2cd54aa3b", "da7b088a609d4976"),
+        "09_totals.sql": ("0341622e803601ad", "8a1566fb518f522e"),
     },
 }
 LIST_RUNS = ("runs", "list", "--json")

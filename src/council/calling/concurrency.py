@@ -28,6 +28,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
+from council.counters import count
 from council.members.base import Member, cache_rules
 from council.types import Ask, estimate_tokens
 
@@ -68,11 +69,15 @@ class RateLimit:
 
     async def take_turn(self) -> float:
         """Return the time of a turn on the clock of the event loop."""
-        waiter: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[float] = loop.create_future()
         self._waiting.append(waiter)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._lease_turns())
-        return await waiter
+        asked = loop.time()
+        turn = await waiter
+        count("rate_wait_seconds", self._provider.partition(" ")[0], max(0.0, turn - asked))
+        return turn
 
     async def _lease_turns(self) -> None:
         loop, most = asyncio.get_running_loop(), max(1, int(MAX_LEASED_S / self._interval))

@@ -115,6 +115,7 @@ class DatabaseWorker(WorkerLoop):
         queues: Sequence[str] = (),
         concurrency: int = DEFAULT_CONCURRENCY,
         drain_seconds: float = DRAIN_S,
+        metrics: tuple[str, int] | None = None,
         log: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__(env, open_store(address))
@@ -126,6 +127,7 @@ class DatabaseWorker(WorkerLoop):
             host_queue(),
         )
         self.concurrency, self.drain_seconds = concurrency, drain_seconds
+        self.metrics = metrics  # address of the server of health and metrics
         self.renewal_interval = min(MAX_RENEWAL_S, self.lease_seconds / 3)
         self.started = time.time()
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
@@ -150,7 +152,8 @@ class DatabaseWorker(WorkerLoop):
         keep_connections()
         listening = asyncio.create_task(self._wake_for_queue())
         try:
-            await self._run_until_idle()
+            async with self._serve_metrics():
+                await self._run_until_idle()
         finally:
             with suppress(CouncilError):
                 await self.tables.remove_worker(self.name)
@@ -162,6 +165,25 @@ class DatabaseWorker(WorkerLoop):
             close_connections()
             await asyncio.sleep(0.01)  # the event loop closes them
             self.store.close()
+
+    @asynccontextmanager
+    async def _serve_metrics(self) -> AsyncIterator[None]:
+        if self.metrics is None:
+            yield
+            return
+        from council.runs.metrics_server import serve_metrics
+
+        async with serve_metrics(self.store, *self.metrics, self._is_healthy) as port:
+            self.log(f"health and metrics: http://{self.metrics[0]}:{port}")
+            yield
+
+    def _is_healthy(self) -> bool:
+        """Return whether the worker takes runs and reaches the database."""
+        return (
+            self.is_ready.is_set()
+            and not self._is_stopping
+            and time.monotonic() < self._next_renewal + self.lease_seconds
+        )
 
     async def _drain(self) -> None:
         """Wait for the runs, for some seconds."""

@@ -143,6 +143,29 @@ class RunPage(TypedDict):
     next: str | None
 
 
+# Figures for operators
+
+
+class Total(NamedTuple):
+    """What all runs have used, also removed ones: a sum by provider and kind."""
+
+    name: str  # requests | retries | answers | faults | tokens | cost | councils | takeovers
+    provider: str
+    kind: str  # of a fault, of tokens; the status of councils
+    value: int  # cost: billionths of a dollar
+
+
+class WaitingRun(NamedTuple):
+    """Run in the queue of the workers."""
+
+    run: str
+    owner: str
+    queue: str
+    priority: int
+    since: float  # seconds since 1970
+    question: str
+
+
 # Requests
 
 ANSWER_FAULTS = (
@@ -569,6 +592,17 @@ class Store(LedgerStore, Protocol):
 
     async def save_outcome(self, run: str, row: DecisionOutcome) -> None: ...
     async def list_outcomes(self, run: str | None = None) -> list[StoredOutcome]: ...
+
+    # Figures for operators
+
+    async def read_totals(self) -> list[Total]:
+        """Return what runs have used, also removed ones."""
+
+    async def list_waiting(self, limit: int) -> list[WaitingRun]:
+        """Return the runs that wait for a worker, those that wait longest first."""
+
+    async def count_running(self) -> int:
+        """Return how many runs a process executes."""
 
     # Upkeep
 

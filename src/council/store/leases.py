@@ -135,6 +135,7 @@ def take_lease(db: Connection, run: str, row: tuple[object, ...]) -> None:
         if lease.is_held:
             raise RunOwned(explain_holder(lease))
         db.execute("DELETE FROM leases WHERE run = ?", (run,))
+        db.execute("SELECT add_total('takeovers', '', '', 1)")
     taken = db.execute(f"{ADD_LEASE} ON CONFLICT DO NOTHING", (run, *row))
     if not taken.rowcount:  # by another process, at the same moment
         raise RunOwned(explain_holder(Lease(*db.execute(query, (run,)).fetchone())))

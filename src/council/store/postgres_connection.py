@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
+from council.counters import count
 from council.errors import StoreError, UsageError
 from council.store.interface import Cursor
 from council.store.migrations import list_migrations, read_statements
@@ -27,6 +29,7 @@ MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
 
 # Connections
 
+_connections: WeakSet[psycopg.Connection[Any]] = WeakSet()  # of this process
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it reports lost connections, which are handled here
 PLACEHOLDER = re.compile(r"\?(\d*)")
 
@@ -83,7 +86,14 @@ def connect(url: str) -> psycopg.Connection[Any]:
         keepalives_idle=30,
     )
     raw.execute(f"SET search_path = {SCHEMA}, pg_catalog")
+    count("database_connects")
+    _connections.add(raw)
     return raw
+
+
+def count_connections() -> int:
+    """Return how many connections this process has."""
+    return sum(not raw.closed for raw in list(_connections))
 
 
 def limit_transactions(raw: psycopg.Connection[Any], seconds: float) -> None:

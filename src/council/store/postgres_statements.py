@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from council.store.queries import WRITE_STATEMENTS
+from council.store.queries import KEEP_TOTALS, WAITING_RUNS, WRITE_STATEMENTS
 from council.store.texts import CREATE_SEARCH_INDEX
 
 SCHEMA = "council"
@@ -36,6 +36,16 @@ REPLACED = {
     ),
     "INSERT OR IGNORE INTO search_words SELECT value FROM json_each(?)": "SELECT CAST(? AS TEXT) WHERE false",
     "DROP TABLE IF EXISTS search_index": "DELETE FROM search_index",
+    KEEP_TOTALS: "SELECT CAST(? AS TEXT) WHERE false",
+    WRITE_STATEMENTS["withdraw_attempt"]: (
+        "WITH gone AS (DELETE FROM intents WHERE run = ? AND key = ? AND n = ? RETURNING member) "
+        "SELECT add_total('requests', split_part(member, ':', 1), '', -1) FROM gone"
+    ),
+    WAITING_RUNS: """SELECT r.id, coalesce(r.owner, ''), r.queue, r.priority, CAST(extract(epoch FROM r.waits_since) AS FLOAT8),
+                     coalesce(r.title, r.question, '') FROM runs r WHERE r.detached = 1 AND r.status IN ('queued', 'running')
+                     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.run = r.id AND l.expires > clock_timestamp())
+                     AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.run = r.id AND c.expires > clock_timestamp())
+                     ORDER BY r.waits_since, r.n LIMIT ?""",
     CREATE_SEARCH_INDEX: "SELECT 1",
     "DELETE FROM live WHERE run = ?": "SELECT CAST(? AS TEXT) WHERE false",  # a table of older versions
     "UPDATE settled SET body = json_object('usage', json_extract(body, '$.usage')) WHERE run = ?": (

@@ -41,7 +41,7 @@ IS_FREE = """NOT EXISTS (SELECT 1 FROM leases l WHERE l.run = r.id AND l.expires
              AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.run = r.id AND c.expires > clock_timestamp())"""
 NEXT_OWNER = f"""SELECT coalesce(r.owner, '') AS owner FROM runs r WHERE {IS_WAITING}
                  AND coalesce(r.owner, '') > {{after}} ORDER BY coalesce(r.owner, '') LIMIT 1"""
-# The next runs of the queues $1, at most $2 and without those of the list $3. The owner with the fewest running councils
+# The next runs of the queues $1, at most $2, without those of the list $3. The owner with the fewest running councils
 # is first; then priority and age decide. $4 is the limit of councils of one owner, or 0; $5 and $6 are the providers
 # with a limit and their limits. `owners` is read with one search of the index for each owner.
 NEXT_RUNS = f"""

@@ -30,6 +30,8 @@ from council.store.interface import (
     SpentRequest,
     StoredOutcome,
     StoredRun,
+    Total,
+    WaitingRun,
 )
 from council.store.summaries import NO_LIMIT
 from council.store.texts import TextReader, index_older_runs, list_texts, reset_index, unindex_run
@@ -67,7 +69,14 @@ RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_p
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 
 
+# In SQLite, the totals are read from the rows of the runs. In PostgreSQL, triggers add them up.
+KEEP_TOTALS = """INSERT INTO removed_totals (name, provider, kind, value)
+                 SELECT name, provider, kind, sum(value) FROM run_totals WHERE run = ? GROUP BY name, provider, kind
+                 ON CONFLICT (name, provider, kind) DO UPDATE SET value = value + excluded.value"""
+
+
 def delete_run(db: Connection, run: str) -> None:
+    db.execute(KEEP_TOTALS, (run,))
     unindex_run(db, run, forget_words=True)
     for table in RUN_TABLES:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
@@ -228,6 +237,30 @@ def _make_spent_request(values: Sequence[Any]) -> SpentRequest:
     for name in ("usage", "price"):
         row[name] = json.loads(row[name]) if row[name] else None
     return cast(SpentRequest, row)
+
+
+# Figures for operators
+
+TOTALS = (
+    "SELECT name, provider, kind, CAST(sum(value) AS BIGINT) FROM totals GROUP BY name, provider, kind ORDER BY 1, 2, 3"
+)
+RUNNING = "SELECT id FROM summaries WHERE unfinished = 1 AND status = 'running'"
+WAITING_RUNS = """SELECT r.id, coalesce(r.owner, ''), 'default', 0, r.created, coalesce(r.title, r.question, '')
+                  FROM summaries r WHERE r.detached = 1 AND r.status IN ('queued', 'running')
+                  ORDER BY r.n LIMIT ?"""
+
+
+def select_totals(db: Connection) -> list[Total]:
+    """Return what runs have used since the first one, also removed runs."""
+    return [Total(*row) for row in db.execute(TOTALS).fetchall()]
+
+
+def select_waiting(db: Connection, limit: int) -> list[WaitingRun]:
+    """Return the runs that no process executes and that a worker can execute, those that wait longest first.
+
+    In SQLite, a process may own some of them.
+    """
+    return [WaitingRun(*row) for row in db.execute(WAITING_RUNS, (limit,)).fetchall()]
 
 
 # Whole runs
@@ -544,6 +577,10 @@ class RunQueries(ABC):
     async def list_outcomes(self, run: str | None = None) -> list[StoredOutcome]:
         """Return the outcome of one run, or of all runs, oldest first."""
         return await self._read(lambda db: select_outcomes(db, run))
+
+    async def read_totals(self) -> list[Total]:
+        """Return what runs have used, also removed ones."""
+        return await self._read(select_totals)
 
     async def sum_day(self, day: str, user: str | None = None) -> int:
         """Return what the runs of a day, or those of a user, have spent, reserved and hold."""

@@ -33,7 +33,9 @@ from council.store.interface import (
     Store,
     StoreAddress,
     StoredRun,
+    WaitingRun,
 )
+from council.store.queries import RUNNING, select_waiting
 from council.store.texts import TextWriter, index_run, unindex_run
 from council.store.users import UserQueries
 
@@ -448,6 +450,17 @@ class RunStore(UserQueries):
         """Return the states of listed runs."""
         owned = await self._find_owned([row["run"] for row in rows if row["status"] in OPEN_STATUSES])
         return [RunState(row["run"], row["status"], row["detached"], row["run"] in owned) for row in rows]
+
+    async def list_waiting(self, limit: int) -> list[WaitingRun]:
+        """Return the runs that wait for a worker, those that wait longest first."""
+        waiting = await self._read(lambda db: select_waiting(db, limit))
+        owned = await self._find_owned([one.run for one in waiting])
+        return [one for one in waiting if one.run not in owned]
+
+    async def count_running(self) -> int:
+        """Return how many runs a process executes."""
+        rows = await self._read(lambda db: db.execute(RUNNING).fetchall())
+        return len(await self._find_owned([row[0] for row in rows]))
 
     @abstractmethod
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:

@@ -154,16 +154,42 @@ def worker_command() -> click.Command:
             metavar="SECONDS",
             help="Time that runs have to end after TERM; the others return to the queue. Default: 30.",
         ),
+        click.Option(
+            ["--metrics-port"],
+            type=click.IntRange(0, 65535),
+            default=None,
+            metavar="N",
+            help="Serve /healthz, /readyz and /metrics on this port; 0 picks a free one.",
+        ),
+        click.Option(
+            ["--metrics-host"],
+            default=None,
+            metavar="ADDRESS",
+            help="Address of the metrics. Default: 127.0.0.1. Others than this machine need COUNCIL_METRICS_TOKEN.",
+        ),
         CONFIG_OPTION,
     ]
 
-    def worker(queues: str | None, concurrency: int | None, drain: float | None, **params: Any) -> int:
+    def worker(
+        queues: str | None,
+        concurrency: int | None,
+        drain: float | None,
+        metrics_port: int | None,
+        metrics_host: str | None,
+        **params: Any,
+    ) -> int:
         from council.runs.worker_client import LOCK_VARIABLE
 
         if LOCK_VARIABLE in os.environ:  # started for a local store; settings that cannot be read are those of its runs
             return _run_local_worker()
         config = Path(params["config"]).absolute() if params.get("config") else None
-        options = {"queues": parse_queues(queues), "concurrency": concurrency, "drain_seconds": drain, "config": config}
+        options = {
+            "queues": parse_queues(queues),
+            "concurrency": concurrency,
+            "drain_seconds": drain,
+            "metrics": parse_metrics_address(metrics_host, metrics_port),
+            "config": config,
+        }
         given = {name: value for name, value in options.items() if value not in (None, [])}
         if (address := Convener(config=config).find_store()).url:
             from council.runs.database_worker import run_database_worker
@@ -181,6 +207,18 @@ def worker_command() -> click.Command:
         return _run_local_worker()
 
     return click.Command("worker", callback=worker, params=flags, help=COMMAND_HELP["worker"])
+
+
+def parse_metrics_address(host: str | None, port: int | None) -> tuple[str, int] | None:
+    """Return the address of the metrics, or None without --metrics-port."""
+    if port is None:
+        if host is not None:
+            raise UsageError("--metrics-host needs a port: add --metrics-port N")
+        return None
+    from council.runs.metrics import require_package
+
+    require_package()
+    return host or "127.0.0.1", port
 
 
 def _run_local_worker() -> int:

@@ -19,6 +19,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from council.doors.web import access, chat_routes, eval_routes, models, responses, run_routes, start_routes
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
+from council.doors.web.health_routes import HEALTH_ROUTES
 from council.errors import CouncilError
 from council.types import Json
 
@@ -80,6 +81,7 @@ def _make_api() -> FastAPI:
     )
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes.extend(HEALTH_ROUTES)
     return app
 
 

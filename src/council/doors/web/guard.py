@@ -14,6 +14,7 @@ from typing import Any
 
 from council.doors.web.responses import error_response, format_internal_error
 from council.errors import StoreError, message_for
+from council.runs.metrics import HEALTH_PATH, METRICS_PATH, READY_PATH, TOKEN_VARIABLE, may_read_metrics
 from council.runs.tokens import ANONYMOUS, OWNER, User
 
 Scope = MutableMapping[str, Any]
@@ -54,6 +55,11 @@ BODY_TOO_SLOW = Refusal(408, "body_too_slow", f"the body did not arrive within {
 NO_TOKEN = Refusal(
     401, "unauthorized", "missing or wrong token: send Authorization: Bearer TOKEN, or open the address with #token="
 )
+NO_METRICS_TOKEN = Refusal(
+    401,
+    "unauthorized",
+    f"metrics are for this machine, or need the token in {TOKEN_VARIABLE}: send Authorization: Bearer TOKEN",
+)
 NOT_JSON = Refusal(415, "not_json", "the body must be JSON: send it with Content-Type: application/json")
 OTHER_PAGE = Refusal(403, "wrong_origin", "requests from another page are not allowed: use the page of this server")
 OTHER_SITE = Refusal(403, "wrong_site", "requests from another site are not allowed: use the page of this server")
@@ -69,6 +75,9 @@ class RequestHead:
 
     def header_values(self, name: str) -> list[str]:
         return [value.decode("latin-1") for key, value in self._headers if key == name.encode()]
+
+    def as_mapping(self) -> dict[str, str]:
+        return {key.decode("latin-1"): value.decode("latin-1") for key, value in self._headers}
 
     def header(self, name: str) -> str | None:
         """Return the value; a repeated header gives both joined, which no check accepts."""
@@ -120,7 +129,7 @@ class Guard:
             return await self.app(scope, receive, send)
         asked = RequestHead(scope)
         send = _add_headers(send, asked.path)
-        if refusal := await self._check(asked, scope.setdefault("state", {})):
+        if refusal := await self._check(asked, scope):
             return await _send_refusal(send, refusal, asked.path)
         if asked.method in METHODS_WITH_BODY:
             limit = BODY_LIMITS.get(asked.path, MAX_BODY_BYTES)
@@ -143,8 +152,14 @@ class Guard:
             print(f"council: {format_internal_error(problem)}", file=sys.stderr)
         return None
 
-    async def _check(self, asked: RequestHead, state: dict[str, Any]) -> Refusal | None:
+    async def _check(self, asked: RequestHead, scope: Scope) -> Refusal | None:
+        state = scope.setdefault("state", {})
         state["user"] = ANONYMOUS
+        if asked.method in ("GET", "HEAD") and asked.path in (HEALTH_PATH, READY_PATH):
+            return None
+        if asked.path == METRICS_PATH:
+            peer = scope.get("client") or ("",)
+            return None if may_read_metrics(asked.as_mapping(), peer[0], os.environ) else NO_METRICS_TOKEN
         return self._check_origin(asked) or (None if asked.is_page_file else await self._check_token(asked, state))
 
     def _check_origin(self, asked: RequestHead) -> Refusal | None:

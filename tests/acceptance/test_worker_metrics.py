@@ -1,0 +1,56 @@
+"""Health and metrics of the workers of a shared database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.acceptance.helpers import Terminal, Workspace
+from tests.acceptance.shared_store import Workers, detach
+
+
+def read_url(url: str, **headers: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as found:
+            return found.status, found.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.behaviour("32-health", "32-metrics-ledger", "32-metrics-access")
+def test_a_worker_serves_its_health_and_metrics(shared: Workspace, shared_workers: Workers, council: Terminal) -> None:
+    worker = shared_workers.start("--metrics-port", "0", waits=False, COUNCIL_METRICS_TOKEN="scrape")
+    line = worker.stderr.readline()
+    assert "health and metrics: http://127.0.0.1:" in line
+    url = line.rpartition(" ")[2].strip()
+    assert "ready; queues" in worker.stderr.readline()
+    assert read_url(f"{url}/healthz") == (200, "ok\n")
+    assert read_url(f"{url}/readyz") == (200, "ready\n")
+    assert read_url(f"{url}/metrics")[0] == 401
+    run = detach(council)
+    shared.wait_until_finished(run)
+    status, body = read_url(f"{url}/metrics", Authorization="Bearer scrape")
+    assert (status, 'council_requests_total{provider="sim"} 7.0' in body) == (200, True), body
+    assert 'council_workers{queue="default"} 1.0' in body
+    gate = shared.hold("draft")
+    detach(council)
+    gate.wait(count=3)
+    os.kill(worker.pid, signal.SIGTERM)
+    assert "stopping" in worker.stderr.readline()
+    gate.release()
+    assert worker.wait() == 0
+
+
+def test_the_port_of_metrics_must_be_free(shared: Workspace, shared_workers: Workers, council: Terminal) -> None:
+    worker = shared_workers.start("--metrics-port", "0", waits=False)
+    port = worker.stderr.readline().strip().rpartition(":")[2]
+    assert "ready" in worker.stderr.readline()
+    refused = council("serve", "worker", "--metrics-port", port)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert f"--metrics-port {port} of 127.0.0.1 cannot be used" in refused.err
+    assert council("serve", "worker", "--metrics-host", "0.0.0.0").code == 2
+    shared_workers.stop(worker)
