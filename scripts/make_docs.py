@@ -1005,6 +1005,7 @@ VARIABLE_DOCS = {
     "Files and folders": {
         "COUNCIL_CONFIG": "Configuration file to use instead of the project's. `--config` has the same effect and takes precedence.",
         "COUNCIL_TRUST": "Hashes of settings of a project that are trusted, separated by commas. See [workspace trust](security.md#workspace-trust).",
+        "COUNCIL_METRICS_TOKEN": "Token that `/metrics` of the server and of workers asks for. Without it, only this machine reads them. See [scale](scale.md#health-and-metrics).",
         "COUNCIL_DATABASE": "Address of a PostgreSQL database for the runs, such as `postgresql://user@host/council`. It takes precedence over `[store] url`, and may have a password. See [scale](scale.md).",
         "COUNCIL_DATA": "Folder for the run store and the reports. See [data](data.md).",
         "COUNCIL_CACHE": "Folder for the weights of the embedded model, the lists of models and the notices that were shown today.",

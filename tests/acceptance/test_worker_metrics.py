@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import urllib.error
 import urllib.request
 
 import pytest
 
-from tests.acceptance.helpers import Terminal, Workspace
+from council.version import __version__
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_until
 from tests.acceptance.shared_store import Workers, detach
 
 
@@ -54,3 +56,31 @@ def test_the_port_of_metrics_must_be_free(shared: Workspace, shared_workers: Wor
     assert f"--metrics-port {port} of 127.0.0.1 cannot be used" in refused.err
     assert council("serve", "worker", "--metrics-host", "0.0.0.0").code == 2
     shared_workers.stop(worker)
+
+
+@pytest.mark.behaviour("32-list-workers")
+def test_the_workers_and_the_queue_are_listed(shared: Workspace, shared_workers: Workers, council: Terminal) -> None:
+    assert council("serve", "workers").out == "no worker is alive: start one with `council serve worker`\n"
+    assert council("serve", "queue", "--json").json == []
+    first = detach(council, "--priority", "3")
+    second = detach(council)
+    assert [row["run"] for row in council("serve", "queue", "--json").json] == [first, second]
+    [row] = council("serve", "queue", "--json", "--limit", "1").json
+    assert row | {"waits": 0, "owner": ""} == {
+        "run": first, "owner": "", "queue": "default", "priority": 3, "waits": 0, "question": QUESTION,
+    }  # fmt: skip
+    lines = council("serve", "queue").out.splitlines()
+    assert lines[0].split() == ["RUN", "OWNER", "QUEUE", "PRIORITY", "WAITS", "QUESTION"] or lines[0].startswith("run")
+    assert lines[1].startswith(first)
+    gate = shared.hold("draft")
+    shared_workers.start("--concurrency", "2")
+    gate.wait(count=6)
+    wait_until(lambda: council("serve", "workers", "--json").json[0]["running"] == 2, "the worker has renewed its row")
+    [worker] = council("serve", "workers", "--json").json
+    assert (worker["version"], worker["host"], worker["queues"][0]) == (__version__, socket.gethostname(), "default")
+    shown = council("serve", "workers").out.splitlines()
+    assert len(shown) == 2
+    assert __version__ in shown[1]
+    assert council("serve", "queue").out == "no run waits for a worker\n"
+    gate.release()
+    shared.wait_until_finished(first, second)
