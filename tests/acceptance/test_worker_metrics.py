@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import urllib.error
 import urllib.request
 
+import psycopg
 import pytest
 
+from council.store.migrations import list_migrations
 from council.version import __version__
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_until
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_for_exit, wait_until
 from tests.acceptance.shared_store import Workers, detach
 
 
@@ -84,3 +87,15 @@ def test_the_workers_and_the_queue_are_listed(shared: Workspace, shared_workers:
     assert council("serve", "queue").out == "no run waits for a worker\n"
     gate.release()
     shared.wait_until_finished(first, second)
+
+
+@pytest.mark.behaviour("32-migrate")
+def test_migrate_creates_the_schema_and_says_its_version(shared: Workspace, council: Terminal) -> None:
+    with psycopg.connect(os.environ["COUNCIL_DATABASE"], autocommit=True) as db:
+        db.execute("DROP SCHEMA IF EXISTS council CASCADE")
+    done = wait_for_exit(shared.process("serve", "migrate", "--json"))
+    told = json.loads(done.out)
+    assert told["schema"] == len(list_migrations("postgres"))
+    with psycopg.connect(os.environ["COUNCIL_DATABASE"]) as db:
+        assert db.execute("SELECT version FROM council.schema_version").fetchall() == [(told["schema"],)]
+    assert f"has schema version {told['schema']}" in council("serve", "migrate").out

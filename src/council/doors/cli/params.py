@@ -53,7 +53,7 @@ COMMAND_HELP = {
     "keys": "Store API keys in the system keyring.",
     "trust": "Show the settings and accepted secrets of this project that need trust, and trust them; list or revoke trust.",
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
-    "serve": "Serve the web page and the HTTP API on this machine; also tools for agents (mcp), detached runs (worker, workers, queue) and tokens.",
+    "serve": "Serve the web page and the HTTP API on this machine; also tools for agents (mcp), detached runs (worker, workers, queue, migrate) and tokens.",
     "open": "Open a run in the web page.",
     "tokens": "Give other users access to the web page and the HTTP API: add, list or revoke their tokens.",
     "worker": "Process detached runs: of a shared store until stopped; otherwise until none is left, started automatically.",
@@ -81,7 +81,7 @@ MANAGEMENT_COMMANDS = tuple(COMMAND_HELP)
 CURRENT_COMMANDS = tuple(word for word in COMMAND_HELP if word not in OLD_WORDS)
 # `list` is a command only alone or with one of these words: "list three ways to …" is a question.
 LIST_KINDS = ("protocols", "models", "presets", "rosters")
-SERVE_COMMANDS = ("mcp", "worker", "workers", "queue", "tokens")
+SERVE_COMMANDS = ("mcp", "worker", "workers", "queue", "migrate", "tokens")
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
     "help": ["--help"], "version": ["--version"], "list": ["list"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],

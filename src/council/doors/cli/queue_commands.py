@@ -1,4 +1,4 @@
-"""The commands of `council serve` that show what workers do: workers and queue."""
+"""The commands of `council serve` for operators: workers, queue and migrate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from council.doors.cli.tables import format_table
 from council.render.terminal import format_seconds
 from council.runs.service import Convener
 from council.store.interface import WaitingRun, WorkerRow, WorkerStore
+from council.store.migrations import list_migrations
 from council.text_cleanup import single_line
+from council.version import __version__
 
 SHOWN_RUNS = 50
 WORKERS_HEAD = ("worker", "version", "host", "since", "running", "queues")
@@ -38,6 +40,13 @@ def queue_command() -> click.Command:
     return make_command("queue", show_queue, limit, help="List the runs that wait for a worker.")
 
 
+def migrate_command() -> click.Command:
+    about = (
+        "Create the tables of the store, or bring them to this version. Every command does so when it opens the store."
+    )
+    return make_command("migrate", migrate_store, help=about)
+
+
 def list_workers(json: bool, **params: Any) -> int:
     async def job(convener: Convener) -> int:
         if not convener.store.is_shared:
@@ -55,6 +64,25 @@ def show_queue(limit: int, json: bool, **params: Any) -> int:
     async def job(convener: Convener) -> int:
         waiting = await convener.store.list_waiting(limit)
         return _show(json, [_describe_run(one) for one in waiting], _format_queue(waiting), "no run waits for a worker")
+
+    return make_runner(params).with_convener(job)
+
+
+def migrate_store(json: bool, **params: Any) -> int:
+    async def job(convener: Convener) -> int:
+        address = convener.find_store()
+        await convener.store.require_sound()  # opening it has migrated it
+        if address.url:
+            from council.store.postgres_connection import describe_url
+
+            schema, where = len(list_migrations("postgres")), describe_url(address.url)
+        else:
+            schema, where = len(list_migrations("sqlite")), str(address.folder / "council.db")
+        if json:
+            print_json({"store": where, "schema": schema, "version": __version__})
+        else:
+            click.echo(f"{where} has schema version {schema}, of council {__version__}")
+        return 0
 
     return make_runner(params).with_convener(job)
 

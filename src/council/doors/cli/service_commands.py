@@ -53,11 +53,18 @@ SERVE_OPTIONS = (
 
 
 def serve_command() -> click.Group:
-    from council.doors.cli.queue_commands import queue_command, workers_command
+    from council.doors.cli.queue_commands import migrate_command, queue_command, workers_command
     from council.doors.cli.token_commands import tokens_command  # `council open` does not need it
 
     group = make_group("serve", _serve_default, *SERVE_OPTIONS)
-    for command in (mcp_command(), worker_command(), workers_command(), queue_command(), tokens_command()):
+    for command in (
+        mcp_command(),
+        worker_command(),
+        workers_command(),
+        queue_command(),
+        migrate_command(),
+        tokens_command(),
+    ):
         group.add_command(command)
     return group
 
