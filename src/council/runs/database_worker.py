@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -218,7 +219,7 @@ class DatabaseWorker(WorkerLoop):
             for run, was_started in claimed:
                 if was_started:
                     self.log(f"run {run}: its worker is gone, so it is taken over")
-                self._start_run(run).add_done_callback(lambda task, run=run: self._on_end(run))
+                self._start_run(run).add_done_callback(partial(self._on_end, run))
             if len(claimed) < wanted.count:
                 break
         return True
@@ -250,7 +251,7 @@ class DatabaseWorker(WorkerLoop):
             of_providers=of_providers,
         )
 
-    def _on_end(self, run: str) -> None:
+    def _on_end(self, run: str, task: asyncio.Task[None]) -> None:
         self._ended.append(run)
         self._wake.set()
 

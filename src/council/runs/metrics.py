@@ -135,7 +135,7 @@ class _Families:
 
 
 # Name in the totals, metric, description and labels.
-TOTALS = (
+TOTALS: tuple[tuple[str, str, str, list[str]], ...] = (
     ("councils", "council_ended_councils", "Councils that ended.", ["status"]),
     ("requests", "council_requests", "Requests, recorded before they were sent.", ["provider"]),
     ("retries", "council_retries", "Requests after the first one of a step.", ["provider"]),
