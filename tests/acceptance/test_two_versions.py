@@ -5,6 +5,7 @@ The earlier ones come from the git history.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -16,9 +17,13 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace, wait_for_exit
+from council.store.postgres_connection import OLDEST_BESIDE
+from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace, wait_for_exit, wait_until
+from tests.databases import Server
+from tests.fork_server import Process
 from tests.store.older_stores import Content, describe_postgres, describe_sqlite, read_postgres, read_sqlite
 from tests.trusted_project import write_user_file
 
@@ -37,6 +42,7 @@ REVISIONS = {
 STORES = [("sqlite", revision) for revision in REVISIONS] + [
     ("postgres", revision) for revision, (_, version) in REVISIONS.items() if version
 ]
+PREVIOUS = "b28ec2c7"  # version 0.2.0
 OPEN_QUESTION = "Should the run of the older version stay open?"
 ASK = ("--json", "--protocol", "triad")
 KEPT = "SELECT i.body FROM intents i JOIN results r ON r.run = i.run AND r.key = i.key WHERE r.run = ?"
@@ -48,6 +54,7 @@ class OlderCouncil:
 
     folder: Path
     work: Path
+    may_continue: bool = False  # on a store that this version has migrated
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         env = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
@@ -87,7 +94,8 @@ def older(
         database = server.database("template1")
         monkeypatch.setenv("COUNCIL_DATABASE", database.__enter__())
         request.addfinalizer(lambda: database.__exit__(None, None, None))
-    return OlderCouncil(tmp_path / "older", workspace.folder)
+    may_continue = kind == "postgres" and REVISIONS[revision][1] >= OLDEST_BESIDE
+    return OlderCouncil(tmp_path / "older", workspace.folder, may_continue)
 
 
 def read_store(workspace: Workspace) -> tuple[Content, object]:
@@ -145,11 +153,14 @@ def test_an_older_and_this_version_share_a_store(
         assert (ended.code, ended.err.count("\n")) == (1, 0), ended
         bought_again += resume(workspace, council, run_open)
     after = read_store(workspace)
-    too_old = older("runs", "list")
-    assert (too_old.code, too_old.err.count("\n"), too_old.out) == (1, 1, ""), too_old
-    assert "newer council" in too_old.err
-    assert older(*ASK, QUESTION).code == 1
-    assert read_store(workspace) == after
+    listed_before, asked = older("runs", "list"), older(*ASK, QUESTION)
+    if older.may_continue:
+        assert (listed_before.code, asked.code) == (0, 0)
+    else:
+        assert (listed_before.code, listed_before.err.count("\n"), listed_before.out) == (1, 1, ""), listed_before
+        assert "newer council" in listed_before.err
+        assert asked.code == 1
+        assert read_store(workspace) == after
     lost = before - read_results(workspace)
     assert (lost, bought_again) == (set(), 0)
     assert {row["status"] for row in council("runs", "list", "--json").json} == {"complete"}
@@ -158,3 +169,67 @@ def test_an_older_and_this_version_share_a_store(
     sweep_figures(
         "two-versions", stores=1, ended=int(ended.code == 0), refused=int(ended.code != 0), lost=len(lost), bought_again=bought_again
     )  # fmt: skip
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("32-rolling-upgrade")
+def test_workers_of_the_previous_version_end_their_runs_beside_those_of_this_one(
+    workspace: Workspace, council: Terminal, postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers of 0.2.0 continue after the migration, connect again, and leave new runs to those of this version."""
+    pytest.importorskip("procrastinate", reason="the queue of version 0.2.0")
+    check_out(PREVIOUS, tmp_path / "older")
+    config = workspace.folder / "council.toml"
+    write_user_file(config.read_text(encoding="utf-8") + "\n[store]\nlease_seconds = 3\n")
+    config.unlink()
+    with postgres.database("template1") as url:
+        monkeypatch.setenv("COUNCIL_DATABASE", url)
+        older = OlderCouncil(tmp_path / "older", workspace.folder)
+        gate = workspace.hold("draft")
+        old_worker = older.start("worker", "--drain", "60")
+        wait_for_line(old_worker, "ready")
+        first = json.loads(older("--detach", *ASK, QUESTION).out)["run"]
+        gate.wait(count=3)
+
+        assert council("serve", "migrate").code == 0
+        disconnect_all(url)  # the old worker connects again
+        new_worker = Process(["serve", "worker"], workspace.folder)
+        assert "ready" in new_worker.stderr.readline()
+        second = json.loads(older("--detach", *ASK, OPEN_QUESTION).out)["run"]  # queued by the previous version
+        third = council("--detach", *ASK, OPEN_QUESTION).json["run"]
+        gate.release()
+        wait_until(
+            lambda: read_statuses(url) == {first: "complete", second: "complete", third: "complete"}, "they ended"
+        )
+        assert count_requests(url) == {first: 4, second: 4, third: 4}
+
+        for worker in (old_worker, new_worker):
+            os.kill(worker.pid, signal.SIGTERM)
+        assert old_worker.wait(60) == 0
+        assert "Traceback" not in old_worker.stderr.read()
+        log = str(new_worker.stderr.read())
+        assert (new_worker.wait(), log) == (0, "")
+        assert len(workspace.provider.log) == 12
+
+
+def wait_for_line(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stderr
+    while word not in (line := process.stderr.readline()):
+        assert line, "the process ended"
+
+
+def disconnect_all(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def read_statuses(url: str) -> dict[str, str]:
+    with psycopg.connect(url) as db:
+        return dict(db.execute("SELECT id, status FROM council.runs").fetchall())
+
+
+def count_requests(url: str) -> dict[str, int]:
+    with psycopg.connect(url) as db:
+        return dict(db.execute("SELECT run, count(*) FROM council.settled GROUP BY run").fetchall())

@@ -186,7 +186,7 @@ def describe_postgres(url: str) -> tuple[int, set[tuple[str, str, str]]]:
            JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'council'""",
     )
     with closing(connect(url)) as db:
-        ((version,),) = db.execute("SELECT version FROM council.schema_version").fetchall()
+        ((*_, version),) = db.execute("SELECT * FROM council.schema_version").fetchall()
         rows = [row for query in queries for row in db.execute(query).fetchall()]
         return version, {(str(first), str(second), str(third)) for first, second, third in rows}
 

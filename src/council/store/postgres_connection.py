@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 from psycopg.pq import TransactionStatus
 
 from council.counters import count
@@ -25,6 +27,9 @@ CONNECT_TIMEOUT_S = 10
 MIN_TRANSACTION_S = 10.0  # a transaction on a busy server may take longer than a short lease
 MIGRATIONS = list_migrations("postgres")
 QUEUE_SCHEMA = "procrastinate"  # a statement of the second migration: tables of a package that is no longer used
+MIGRATION_TIMEOUT_S, MIGRATION_PAUSE_S = 60.0, 0.2
+MIGRATION_LOCK_TIMEOUT_MS = 900  # below the time after which the server looks for deadlocks and ends either side
+OLDEST_BESIDE = 5  # schema version of the earliest processes that may continue beside this version: council 0.2.0
 MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
 
 # Connections
@@ -106,20 +111,42 @@ def limit_transactions(raw: psycopg.Connection[Any], seconds: float) -> None:
 
 
 def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
-    """Create the schema, or bring it to the present version, under a lock over all processes."""
-    if _read_version(raw, shown) == len(MIGRATIONS):
-        return
+    """Create the schema, or bring it to the present version, under a lock over all processes.
+
+    A migration only adds to what earlier versions use, so their processes may continue, and connect again, until the
+    last of them has ended. `version` is the schema that a process must know at least; `applied` is the present one.
+    """
+    end = time.monotonic() + MIGRATION_TIMEOUT_S
+    while not _is_applied(_read_schema(raw, shown)):
+        try:
+            _migrate_once(raw, shown)
+        except (LockNotAvailable, DeadlockDetected):  # a process of an earlier version stores rows: it goes first
+            if time.monotonic() > end:
+                raise
+            time.sleep(MIGRATION_PAUSE_S)
+
+
+def _is_applied(found: SchemaState | None) -> bool:
+    return found is not None and found.applied >= len(MIGRATIONS)
+
+
+def _migrate_once(raw: psycopg.Connection[Any], shown: str) -> None:
     with raw.transaction():
         raw.execute("SELECT pg_advisory_xact_lock($1)", (MIGRATION_LOCK,))
-        version = _read_version(raw, shown)
-        if version is None:
+        raw.execute(f"SET LOCAL lock_timeout = {MIGRATION_LOCK_TIMEOUT_MS}")
+        found = _read_schema(raw, shown)
+        if _is_applied(found):
+            return
+        if found is None:
             raw.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             raw.execute(f"CREATE TABLE {SCHEMA}.schema_version (version INTEGER NOT NULL)")
             raw.execute("INSERT INTO schema_version VALUES (0)")
-        for statement in chain.from_iterable(map(read_statements, MIGRATIONS[version or 0 :])):
+        for statement in chain.from_iterable(map(read_statements, MIGRATIONS[found.applied if found else 0 :])):
             if statement != QUEUE_SCHEMA:
                 raw.execute(statement)
-        raw.execute("UPDATE schema_version SET version = $1", (len(MIGRATIONS),))
+        required = max(found.required, OLDEST_BESIDE) if found else len(MIGRATIONS)
+        raw.execute("ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS applied INTEGER NOT NULL DEFAULT 0")
+        raw.execute("UPDATE schema_version SET version = $1, applied = $2", (required, len(MIGRATIONS)))
 
 
 # A look into the catalogue: the name of the table may be cached as unknown, although another process has just created
@@ -128,16 +155,22 @@ FIND_VERSION = f"""SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namesp
                    WHERE n.nspname = '{SCHEMA}' AND c.relname = 'schema_version'"""
 
 
-def _read_version(raw: psycopg.Connection[Any], shown: str) -> int | None:
+class SchemaState(NamedTuple):
+    required: int  # schema version that a process must know
+    applied: int
+
+
+def _read_schema(raw: psycopg.Connection[Any], shown: str) -> SchemaState | None:
+    """Return the version of the schema, or None if there is none. Refuse one that needs a newer version."""
     if not raw.execute(FIND_VERSION).fetchone():
         return None
-    (version,) = raw.execute(f"SELECT version FROM {SCHEMA}.schema_version").fetchone() or (0,)
-    if version > len(MIGRATIONS):
+    required, *applied = raw.execute(f"SELECT * FROM {SCHEMA}.schema_version").fetchone() or (0,)
+    if required > len(MIGRATIONS):
         raise StoreError(
-            f'the run store "{shown}" was written by a newer council (schema version {version}, '
+            f'the run store "{shown}" was written by a newer council (schema version {required}, '
             f"this one supports {len(MIGRATIONS)}): upgrade council, or use another database"
         )
-    return int(version)
+    return SchemaState(required, applied[0] if applied else required)
 
 
 # With another @, or a / before it, the end of a password would be read as a host or a database, and shown.
