@@ -16,8 +16,8 @@ import pytest
 
 from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, check_store, kill, wait_until
-from tests.acceptance.shared_store import Workers
-from tests.trusted_project import trust_project
+from tests.acceptance.shared_store import Workers, detach
+from tests.trusted_project import trust_project, write_user_file
 
 pytestmark = pytest.mark.sweep
 COUNCILS, CALLS = 300, 4
@@ -62,8 +62,30 @@ def test_three_workers_finish_300_councils_while_one_is_killed_every_second(
     with capsys.disabled():
         sent = len(shared.provider.log)
         print(f"\n{kills} kills, {time.monotonic() - started:.0f} s, {sent} requests of {COUNCILS * CALLS} calls")
+    assert read_totals() == count_ledger()
     check_store(council)
     assert find_repeated_requests(shared, runs) == []
+
+
+def read_totals() -> dict[str, int]:
+    """Return the sums that the metrics show."""
+    with psycopg.connect(os.environ["COUNCIL_DATABASE"]) as db:
+        found = db.execute("SELECT name || ' ' || kind, sum(value)::bigint FROM council.totals GROUP BY 1").fetchall()
+        return {name.strip(): value for name, value in found if value and not name.startswith(("retries", "takeovers"))}
+
+
+def count_ledger() -> dict[str, int]:
+    """Return the same sums from the rows of the runs."""
+    with psycopg.connect(os.environ["COUNCIL_DATABASE"], options="-c search_path=council") as db:
+        counted = {
+            "requests": "SELECT count(*) FROM intents",
+            "answers": "SELECT count(*) FROM settled WHERE body::json ->> 'fault' IS NULL",
+            "cost": "SELECT sum(charged)::bigint FROM spending WHERE key <> ''",
+            "councils complete": "SELECT count(*) FROM runs WHERE status = 'complete'",
+            **{f"tokens {kind}": f"SELECT sum((body::json #>> '{{usage,{kind}}}')::bigint)::bigint FROM settled" for kind in ("in", "out", "cached")},
+        }  # fmt: skip
+        found = {name: db.execute(query).fetchone()[0] for name, query in counted.items()}  # type: ignore[index,arg-type]
+        return {name: value for name, value in found.items() if value}
 
 
 def find_repeated_requests(workspace: Workspace, runs: Sequence[str]) -> list[str]:
@@ -137,3 +159,28 @@ def test_a_batch_that_was_killed_without_a_worker_ends_with_workers_and_the_same
     assert sorted(line["id"] for line in lines) == sorted(f"row {n}" for n in range(128))
     assert {line["status"] for line in lines} == {"complete"}
     check_store(council)
+
+
+@pytest.mark.behaviour("32-fair-queue")
+def test_a_question_beside_500_rows_of_another_owner_waits_for_one_council_at_most(
+    shared: Workspace, shared_workers: Workers, council: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared.provider.delay = 0.2
+    write_user_file('[store]\nowner = "ann"\n')
+    queue_runs(shared, 500)
+    shared_workers.start("--concurrency", "4")
+    wait_until(lambda: count_open() < 490, "councils of the first owner have ended", 60)
+    write_user_file('[store]\nowner = "ben"\n')
+    asked = time.time()
+    run = detach(council)
+    shared.wait_until_finished(run)
+    assert count_open() > 100
+    rows = "SELECT r.id, min(i.at), max(s.at) FROM runs r JOIN intents i ON i.run = r.id JOIN settled s ON s.run = r.id GROUP BY 1"
+    times = {name: (first, last) for name, first, last in shared.rows(rows)}
+    longest = max(last - first for name, (first, last) in times.items() if name != run)
+    waited = times[run][0] - asked
+    with capsys.disabled():
+        print(f"\nwaited {waited:.2f} s; the longest council took {longest:.2f} s")
+    started_before = sum(asked < first < times[run][0] for first, _ in times.values())
+    assert started_before <= 4  # those that were claimed while the question was being stored
+    assert waited < longest + 1
