@@ -18,10 +18,10 @@ from council.runs.outcome import StopEvent
 from council.runs.queues import ANY_WORKER, explain_folder_need
 from council.runs.service import Convener
 from council.settings import SettingFlags
-from council.store.interface import OPEN_STATUSES, RunStatus, Store, WorkerStore
+from council.store.interface import OPEN_STATUSES, RunStatus, WorkerStore, format_run_id
+from council.store.run_store import RunStore
 
 MAX_IDLE_CONVENERS = 8  # kept open between rows with the same options
-RUN_ID_ALPHABET, RUN_ID_CHARS = "23456789abcdefghjkmnpqrstuvwxyz", 8
 SIGNIFICANT_DIGITS = 2  # of the cost limit of a row, so that rows share their settings
 
 # One row
@@ -88,7 +88,7 @@ async def _follow(convener: Convener, run: str, minutes: Minutes) -> None:
             return
 
 
-async def count_workers(store: Store) -> int:
+async def count_workers(store: RunStore) -> int:
     """Return how many workers could execute rows: 0 unless the store is shared."""
     if not store.is_shared:
         return 0
@@ -98,11 +98,7 @@ async def count_workers(store: Store) -> int:
 def make_run_id(batch: str, row: Row, generation: int) -> str:
     """Return the id of a row's run. A changed row has another one."""
     text = "\n".join([batch, row.hash, str(generation), row.id])
-    number, run = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()), "r"
-    for _ in range(RUN_ID_CHARS):
-        number, at = divmod(number, len(RUN_ID_ALPHABET))
-        run += RUN_ID_ALPHABET[at]
-    return run
+    return format_run_id(int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()))
 
 
 # Money

@@ -13,7 +13,8 @@ from council.errors import UnknownRun, UsageError, wording
 from council.planning.intent import ChosenBy, Intent, prefer_protocol
 from council.planning.setup import RunSetup
 from council.render.report import answer_text
-from council.store.interface import Record, Store
+from council.store.interface import Record
+from council.store.run_store import RunStore
 from council.text_cleanup import single_line
 from council.types import Skipped
 
@@ -129,7 +130,7 @@ def _cut_end(text: str, limit: int) -> str:
 # Stored runs
 
 
-async def load_conversation(store: Store, run: str) -> list[Minutes]:
+async def load_conversation(store: RunStore, run: str) -> list[Minutes]:
     """Return the runs of the conversation that ends with this run, newest first. A removed run ends it."""
     found = [Minutes.fold((await store.load_since(run, 0))[0])]
     while (before := str(found[-1].plan.get("continues") or "")) and before not in {one.run for one in found}:

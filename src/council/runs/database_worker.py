@@ -31,9 +31,10 @@ from council.runs.service import Convener
 from council.runs.worker import STOP_SIGNALS, WorkerLoop, explain_failure
 from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Record, Store, StoreAddress, WorkerStore
+from council.store.interface import Record, StoreAddress, WorkerStore
 from council.store.postgres_statements import RUN_TASK, SCHEMA
-from council.store.run_store import open_store
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from council.text_cleanup import single_line
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class WorkerConvener(Convener):
             *(f"the provider {one}" for one in kinds if one not in known),
         ]
 
-    async def open_store(self, protocol: str, task: str) -> Store:
+    async def open_store(self, protocol: str, task: str) -> RunStore:
         if self._uses_folder:
             return await super().open_store(protocol, task)
         await self.store.require_sound()

@@ -40,13 +40,12 @@ from council.store.interface import (
     RunRow,
     RunState,
     RunStatus,
-    Store,
     StoreAddress,
     StoredRun,
 )
 from council.store.queries import unknown_run
-from council.store.run_store import open_store
-from council.store.shared import acquire_store, release_store
+from council.store.run_store import RunStore
+from council.store.shared import acquire_store, open_store, release_store
 from council.text_cleanup import abbreviate_base64, single_line
 from council.types import Dossier, Json
 
@@ -75,7 +74,7 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 # Queries
 
 
-async def query_history(store: Store, wanted: Mapping[str, Any], before: str | None, limit: int) -> RunPage:
+async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str | None, limit: int) -> RunPage:
     """Return a page of the runs that match, unfinished ones first."""
     status = wanted.get("status")
     stored = STORED_STATUSES.get(status or "", [status])
@@ -88,7 +87,7 @@ async def query_history(store: Store, wanted: Mapping[str, Any], before: str | N
     return {"runs": runs[:limit], "more": more, "next": runs[limit - 1]["run"] if more else None}
 
 
-async def add_states(store: Store, rows: Sequence[StoredRun]) -> list[RunRow]:
+async def add_states(store: RunStore, rows: Sequence[StoredRun]) -> list[RunRow]:
     """Return listed runs with their status now."""
     return [_add_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
 
@@ -214,7 +213,7 @@ class RunRecords:
     """Stored runs of one user."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], store: Store | None = None, *, keeps_open: bool = False
+        self, folder: Path, env: Mapping[str, str], store: RunStore | None = None, *, keeps_open: bool = False
     ) -> None:
         """`keeps_open` uses the store and the connections that runs of this process share; they stay open after
         `close`.
@@ -226,10 +225,10 @@ class RunRecords:
         self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
-    def store(self) -> Store:
+    def store(self) -> RunStore:
         if self._store is None:
             address = self.find_store()
-            self._store = acquire_store(address, keep=True) if self._keeps_open else open_store(address)
+            self._store = acquire_store(address) if self._keeps_open else open_store(address)
             self._store.on_wait = lambda message: self.on_store_wait(message)
         return self._store
 

@@ -17,7 +17,8 @@ from council.errors import BudgetSpent, ChairAbsent, CouncilError, QuorumLost, R
 from council.language import detect_language
 from council.protocols.options import parse_options
 from council.runs.audit import describe_version, is_ours
-from council.store.interface import OPEN_STATUSES, Store
+from council.store.interface import OPEN_STATUSES
+from council.store.run_store import RunStore
 from council.text_cleanup import quote_tail_lines
 from council.types import Json, Seat, Statement, Verdict
 from council.wording import Wording, load_wording
@@ -161,7 +162,7 @@ def _sort_by_seat(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any
 
 
 @asynccontextmanager
-async def name_resume(store: Store, run: str) -> AsyncIterator[None]:
+async def name_resume(store: RunStore, run: str) -> AsyncIterator[None]:
     """Add to a StoreError what is kept: the stored answers, with the command that continues the run, or nothing."""
     try:
         yield
@@ -178,7 +179,7 @@ async def name_resume(store: Store, run: str) -> AsyncIterator[None]:
         ) from error
 
 
-async def _is_stored(store: Store, run: str) -> bool | None:
+async def _is_stored(store: RunStore, run: str) -> bool | None:
     """Return whether a run is in the store, or None if the store cannot be read."""
     try:
         await store.run_state(run)
@@ -224,13 +225,13 @@ def note_other_version(ledger: Ledger) -> None:
 
 
 @asynccontextmanager
-async def hold_run(store: Store, run: str) -> AsyncIterator[None]:
+async def hold_run(store: RunStore, run: str) -> AsyncIterator[None]:
     """Hold the lock of a stored run inside the block."""
     async with store.lock_run(run), name_resume(store, run):
         yield
 
 
-async def wait_for_release(store: Store, run: str) -> None:
+async def wait_for_release(store: RunStore, run: str) -> None:
     """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
     for _ in range(RELEASE_POLLS):
         try:
@@ -243,7 +244,7 @@ async def wait_for_release(store: Store, run: str) -> None:
         await asyncio.sleep(RELEASE_POLL_S)
 
 
-async def end_suspended_owner(store: Store, run: str) -> None:
+async def end_suspended_owner(store: RunStore, run: str) -> None:
     """Continue the suspended owner of a cancelled run, so that it ends the run.
 
     End the process if it stays suspended.

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
 from council.errors import UsageError
-from council.store.interface import OpenAsk, Store
+from council.store.interface import OpenAsk
+from council.store.run_store import RunStore
 from council.types import Json, JsonSchema
 
 ANSWER_POLL_S = 0.2  # seconds between checks for an answer
@@ -21,7 +22,7 @@ ANSWER_POLL_S = 0.2  # seconds between checks for an answer
 class StoredQuestions:
     """Stored questions of one run. An answer given before a crash is reused."""
 
-    store: Store
+    store: RunStore
     run: str
 
     async def ask(self, key: str, seat: str, prompt: str, schema: JsonSchema | None) -> str:

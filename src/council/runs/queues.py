@@ -10,7 +10,8 @@ from typing import cast
 from council.errors import UsageError
 from council.planning.setup import RunSetup
 from council.settings.catalogue import LOCAL_MEMBER, split_member
-from council.store.interface import Store, WorkerRow, WorkerStore
+from council.store.interface import WorkerRow, WorkerStore
+from council.store.run_store import RunStore
 
 ANY_WORKER = "default"
 HOST_PREFIX = "host:"
@@ -40,7 +41,7 @@ def _explain_member(member: str) -> str:
     return f'"{member}" reads a file of this machine' if is_file else ""
 
 
-async def choose_queue(store: Store, setup: RunSetup, priority: int | None) -> RunSetup:
+async def choose_queue(store: RunStore, setup: RunSetup, priority: int | None) -> RunSetup:
     """Return the setup of a run with its queue and priority. Raise UsageError if no worker could execute it."""
     if not store.is_shared:
         raise UsageError(
@@ -60,7 +61,7 @@ def has_worker(workers: Iterable[WorkerRow], queue: str) -> bool:
     return any(queue in worker.queues for worker in workers)
 
 
-async def warn_without_worker(store: Store, run: str) -> str:
+async def warn_without_worker(store: RunStore, run: str) -> str:
     """Return a warning if no worker is alive that could execute the run."""
     queue = RunSetup.of(await store.load(run)).queue or ANY_WORKER
     if has_worker(await cast(WorkerStore, store).list_workers(), queue):

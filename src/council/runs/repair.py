@@ -13,9 +13,10 @@ from council.render.report import encode_report
 from council.runs.audit import is_ours, is_same_report
 from council.runs.report_files import is_unwritten, write_report_files
 from council.runs.service import Convener
-from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus, Store
+from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus
 from council.store.locks import is_locked
-from council.store.run_store import repair_store
+from council.store.run_store import RunStore
+from council.store.sqlite_repair import repair_store
 
 DRAFT_AGE_S = 60.0  # a younger draft may be in use
 
@@ -23,7 +24,7 @@ DRAFT_AGE_S = 60.0  # a younger draft may be in use
 async def repair_data(convener: Convener, run: str | None) -> list[str]:
     """Repair the database, then one run or all. Return a line for each repair."""
     address = convener.find_store()
-    done = [f"store: {line}" for line in repair_store(address)]
+    done = [] if address.url else [f"store: {line}" for line in repair_store(address.folder)]
     names = [await convener.resolve_run(run)] if run else [row["run"] for row in await convener.runs()]
     for name in names:
         try:
@@ -37,7 +38,7 @@ async def repair_data(convener: Convener, run: str | None) -> list[str]:
     return done
 
 
-async def _repair_run(store: Store, run: str) -> list[str]:
+async def _repair_run(store: RunStore, run: str) -> list[str]:
     record = await store.load(run)
     rows, lines = _find_repairs(record)
     if rows:

@@ -37,7 +37,8 @@ from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Record, Store, WorkerStore
+from council.store.interface import Record, WorkerStore
+from council.store.run_store import RunStore
 from council.store.shared import close_stores
 from council.types import CarryOut, Effects, LookupQuery, LookupRow, Roster, SearchQuery, SearchRow, Step
 from council.version import RULES, __version__
@@ -171,7 +172,7 @@ class RunContext:
             if check:
                 check()
 
-    def make_budget(self, record: Record, store: Store) -> Budget:
+    def make_budget(self, record: Record, store: RunStore) -> Budget:
         """Return the budget of a run, with what it holds for the requests that are still to be sent."""
         return Budget(
             store,
@@ -184,7 +185,7 @@ class RunContext:
 
     # Calls
 
-    def make_caller(self, ledger: Ledger, roster: Roster, store: Store) -> CarryOut:
+    def make_caller(self, ledger: Ledger, roster: Roster, store: RunStore) -> CarryOut:
         if sends_spans() and has_otel():
             from council.runs.telemetry import trace_run  # needs the extra `otel`
 
@@ -208,7 +209,7 @@ class RunContext:
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )
 
-    def _concurrency_limit(self, store: Store, member: str) -> ConcurrencyLimit:
+    def _concurrency_limit(self, store: RunStore, member: str) -> ConcurrencyLimit:
         kind, name = split_member(member)
         if kind == "cli":  # each call starts a separate, heavy process
             return get_limit(f"cli:{name.partition(':')[0]}", MAX_CLI_PROCESSES, lends_silent_slots=False)
@@ -253,7 +254,7 @@ class RunContext:
         return run_search
 
 
-def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
+def _make_hedged_loop(store: RunStore) -> Callable[[Caller, Step], RetryLoop]:
     from council.calling.hedge import HedgePolicy, hedge_with
 
     async def past_seconds(member: str) -> list[float]:

@@ -88,7 +88,8 @@ from council.runs.spending import SpendingObject, summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunStatus, Store
+from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunStatus
+from council.store.run_store import RunStore
 from council.types import Outcome, Roster, Step, estimate_tokens
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
@@ -107,7 +108,7 @@ class Convener(RunRecords):
         flags: Mapping[str, Any] | None = None,
         config: Path | None = None,
         members: Iterable[Member] = (),
-        store: Store | None = None,
+        store: RunStore | None = None,
         keeps_open: bool = False,
     ) -> None:
         env = add_stored_keys(os.environ if env is None else env)
@@ -133,14 +134,14 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    async def open_store(self, protocol: str, task: str) -> Store:
+    async def open_store(self, protocol: str, task: str) -> RunStore:
         """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
         store = self.store
         await store.require_sound()
         report_files.open_report_folder(self.folder, self._report_dir(protocol, task, store))
         return store
 
-    def _report_dir(self, protocol: str, task: str, store: Store) -> str:
+    def _report_dir(self, protocol: str, task: str, store: RunStore) -> str:
         named = protocols.find_protocol(protocol)
         return report_files.choose_report_dir(named, task, self.settings.report_dir, store.folder)
 
@@ -460,7 +461,7 @@ class Convener(RunRecords):
         return cast("RunFlags", {**given_flags, "trusted": hashes})
 
     async def _begin(
-        self, store: Store, record: Record, plan: PlanObject, on_event: Listener, stop: StopEvent | None
+        self, store: RunStore, record: Record, plan: PlanObject, on_event: Listener, stop: StopEvent | None
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
             ledger = Ledger(

@@ -13,7 +13,8 @@ from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.settings.schema import quote_value
-from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, Store, StoredOutcome
+from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, StoredOutcome
+from council.store.run_store import RunStore
 from council.text_cleanup import single_line
 
 LABELS = ("right", "wrong")
@@ -26,7 +27,7 @@ class Records(Protocol):
     """What labelling a run needs of the stored runs."""
 
     @property
-    def store(self) -> Store: ...
+    def store(self) -> RunStore: ...
     async def resolve_run(self, run: str) -> str: ...
     async def minutes(self, run: str) -> Minutes: ...
 
@@ -201,7 +202,7 @@ def weigh_record(right: int, labelled: int) -> float:
     return min(MAX_WEIGHT, max(0.0, math.log(share / (1 - share))))
 
 
-async def load_weights(store: Store) -> dict[str, float]:
+async def load_weights(store: RunStore) -> dict[str, float]:
     """Return the weight of every member with enough labelled outcomes; all others count 1."""
     found = summarize_records(list_seats(await store.list_outcomes()))
     return {name: round(record.weight, 4) for name, record in found.items() if record.labelled >= MIN_OUTCOMES}

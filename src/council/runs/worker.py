@@ -23,8 +23,9 @@ from council.runs.report_files import close_failed_run, is_unwritten
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
 from council.settings.config_files import data_folder
-from council.store.interface import OPEN_STATUSES, Store, StoreAddress
-from council.store.run_store import open_store
+from council.store.interface import OPEN_STATUSES, StoreAddress
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 
 QUEUE_POLL_S = 0.2  # seconds between polls of the queue
 IDLE_TIMEOUT_S = 10.0  # seconds without work before it exits; IDLE_VARIABLE overrides it
@@ -40,7 +41,7 @@ class WorkerLoop:
     poll_interval = QUEUE_POLL_S
     idle_timeout = math.inf
 
-    def __init__(self, env: Mapping[str, str], store: Store) -> None:
+    def __init__(self, env: Mapping[str, str], store: RunStore) -> None:
         self.env = dict(env)
         self.store = store
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -20,8 +20,8 @@ from pathlib import Path
 from council.errors import CouncilError
 from council.settings.config_files import cache_folder, data_folder
 from council.settings.private_files import make_private_folder, open_private_handle
-from council.store.interface import Store
 from council.store.locks import make_owner
+from council.store.run_store import RunStore
 
 WORKER_COMMAND = (sys.executable, "-m", "council", "serve", "worker")
 LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # file descriptor of the lock that a started worker inherits
@@ -46,7 +46,7 @@ async def request_worker(run: str, env: Mapping[str, str]) -> None:
         await asyncio.sleep(RETRY_INTERVAL_S)
 
 
-async def ensure_worker(store: Store, run: str, env: Mapping[str, str]) -> str:
+async def ensure_worker(store: RunStore, run: str, env: Mapping[str, str]) -> str:
     """Make sure that a worker executes a queued run. Return a warning, or "".
 
     The workers of a shared store are started by their owners.

@@ -95,7 +95,6 @@ class PostgresStore(WorkerTables, RunStore):
     """Run store in a PostgreSQL database. Files of this machine, such as reports, stay in the folder."""
 
     database_errors = (OSError, psycopg.Error, OverflowError)
-    begin = "BEGIN"
 
     def __init__(self, address: StoreAddress) -> None:
         self.folder, self.url = address.folder, address.url
@@ -131,9 +130,6 @@ class PostgresStore(WorkerTables, RunStore):
         raw = connect(self.url)
         raw.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return PostgresConnection(raw)
-
-    def _begin_again(self, jobs: Sequence[Job], error: BaseException) -> None:
-        raise error
 
     def _read_again(self, work: Work | None, error: BaseException) -> Any:
         """Connect again for a while if the connection is lost."""
@@ -235,9 +231,7 @@ class PostgresStore(WorkerTables, RunStore):
 
     def _fail_all(self, jobs: list[Job], error: BaseException) -> list[tuple[Any, BaseException | None]]:
         self._rollback()
-        for job in jobs:
-            self._note_failure(job, error)
-        return [(None, error if job.work else None) for job in jobs]
+        return super()._fail_all(jobs, error)
 
     def _rollback(self) -> None:
         self._texts.clear()
@@ -517,13 +511,13 @@ class PostgresStore(WorkerTables, RunStore):
 
     async def check_integrity(self) -> list[str]:
         """Return the problems of the tables: invalid indexes, and rows of runs that do not exist."""
-        rows = await self._read(lambda db: [*db.execute(INVALID_INDEXES).fetchall(), *db.execute(LOST_ROWS).fetchall()])
-        return [row[0] for row in rows]
+        return [row[0] for row in await self._select(f"{INVALID_INDEXES} UNION ALL {LOST_ROWS}")]
 
     async def size(self) -> int:
         query = """SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS BIGINT) FROM pg_class
                    WHERE relkind = 'r' AND relnamespace = 'council'::regnamespace"""
-        return int(await self._read(lambda db: db.execute(query).fetchone()[0]))
+        ((size,),) = await self._select(query)
+        return int(size)
 
     async def shrink(self, *, may_rewrite: bool = True) -> None:
         """The database uses the space of deleted rows again."""

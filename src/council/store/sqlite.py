@@ -383,7 +383,6 @@ class SqliteStore(RunStore):
     """
 
     database_errors = (OSError, sqlite3.Error, OverflowError, UnicodeDecodeError)
-    begin = "BEGIN IMMEDIATE"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -410,13 +409,30 @@ class SqliteStore(RunStore):
     def _open_to_read(self) -> sqlite3.Connection:
         return self._copy.db if self._copy else open_to_read(self.path)
 
-    def _begin_again(self, jobs: Sequence[Job], error: BaseException) -> None:
-        """The second attempt raises other problems than a busy database.
+    def _commit(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        if not any(job.work for job in jobs):
+            return [(None, None)] * len(jobs)
+        try:
+            if not self._is_open:
+                self._db, self._is_open = self._open(), True
+                self._texts.clear()
+            self._begin(jobs)
+            outcomes = [self._execute_write(job) for job in jobs]
+            self._db.execute("COMMIT")
+        except Exception as error:  # the thread must continue
+            with suppress(*self.database_errors):
+                self._db.execute("ROLLBACK")
+            self._texts.clear()
+            return self._fail_all(jobs, error)
+        return outcomes
 
-        A run of this process may have paid for its rows.
-        """
-        begin = partial(self._db.execute, self.begin)
-        wait_if_busy(
+    def _begin(self, jobs: Sequence[Job]) -> None:
+        """Start the transaction. Without a time limit if a run of this process may have paid for its rows."""
+        begin = partial(self._db.execute, "BEGIN IMMEDIATE")
+        with suppress(*self.database_errors):
+            begin()
+            return
+        wait_if_busy(  # the second attempt raises other problems than a busy database
             self.path,
             begin,
             lambda: None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S,
@@ -431,8 +447,9 @@ class SqliteStore(RunStore):
     def _explain(self, error: BaseException) -> str:
         return explain_error(error, self.path)
 
-    def _refuse_write(self) -> None:
-        raise StoreError(self._explain(sqlite3.OperationalError("attempt to write a readonly database")))
+    def _require_writable(self) -> None:
+        if self.is_read_only:
+            raise StoreError(self._explain(sqlite3.OperationalError("attempt to write a readonly database")))
 
     def _close_connections(self) -> None:
         if self._read_db is not None and self._copy is None:
@@ -447,8 +464,7 @@ class SqliteStore(RunStore):
 
         A process does this every ten minutes, and checks a large database once a day.
         """
-        if self.is_read_only:
-            self._refuse_write()
+        self._require_writable()
         now = time.time()
         if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
             return
@@ -474,8 +490,7 @@ class SqliteStore(RunStore):
 
     async def check_integrity(self) -> list[str]:
         """Return the problems that SQLite's integrity check finds."""
-        rows = await self._read(lambda db: db.execute("PRAGMA integrity_check").fetchall())
-        return [row[0] for row in rows if row[0] != "ok"]
+        return [problem for (problem,) in await self._select("PRAGMA integrity_check") if problem != "ok"]
 
     async def shrink(self, *, may_rewrite: bool = True) -> None:
         """Return the space of deleted runs to the file system."""
@@ -491,8 +506,7 @@ class SqliteStore(RunStore):
     @asynccontextmanager
     async def lock_run(self, run: str, *, is_new: bool = False) -> AsyncIterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
-        if self.is_read_only:
-            self._refuse_write()
+        self._require_writable()
         try:
             lock = RunLock(self._lock_path(run))
         except OSError as error:

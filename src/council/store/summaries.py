@@ -40,12 +40,13 @@ AFTER_CURSOR = "(unfinished, n) < (SELECT unfinished, n FROM summaries WHERE id 
 OPEN_DETACHED = "SELECT id FROM summaries WHERE +detached = 1 AND status IN ('queued', 'running') ORDER BY n"
 ENDED_DETACHED = "SELECT id FROM summaries WHERE detached = 1 AND status = 'complete' ORDER BY n DESC LIMIT ?"
 NEWEST_OF_FOLDER = "SELECT n, id FROM summaries WHERE folder = ? AND unfinished = ? ORDER BY n DESC LIMIT 1"
+NEWEST_RESUMABLE = f"SELECT id FROM summaries WHERE folder = ? AND {FILTERS['status']} ORDER BY n DESC LIMIT 1"
 RESUMABLE = json.dumps(sorted({*RunStatus} - {RunStatus.COMPLETE}))
 NO_LIMIT = 1 << 62  # rows
 
 
 def select_summaries(
-    db: Connection, filters: Mapping[str, object], before: str | None = None, limit: int | None = None
+    db: Connection, filters: Mapping[str, object], before: str | None, limit: int | None
 ) -> list[StoredRun]:
     """Return the runs that match every filter: unfinished first, then newest.
 
@@ -81,9 +82,3 @@ def select_newest(db: Connection, folder: str) -> str | None:
     """Return the newest run of a folder."""
     found = [db.execute(NEWEST_OF_FOLDER, (folder, unfinished)).fetchone() for unfinished in (0, 1)]
     return max((row for row in found if row), default=(0, None))[1]
-
-
-def select_newest_unfinished(db: Connection, folder: str) -> str | None:
-    query = f"SELECT id FROM summaries WHERE folder = ? AND {FILTERS['status']} ORDER BY n DESC LIMIT 1"
-    row = db.execute(query, (folder, RESUMABLE)).fetchone()
-    return row[0] if row else None
