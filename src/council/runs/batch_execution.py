@@ -8,7 +8,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import cast
 
 from council.engine.minutes import Minutes
 from council.events import Entry
@@ -18,7 +17,7 @@ from council.runs.outcome import StopEvent
 from council.runs.queues import ANY_WORKER, explain_folder_need
 from council.runs.service import Convener
 from council.settings import SettingFlags
-from council.store.interface import OPEN_STATUSES, RunStatus, WorkerStore, format_run_id
+from council.store.interface import OPEN_STATUSES, RunStatus, format_run_id
 from council.store.run_store import RunStore
 
 MAX_IDLE_CONVENERS = 8  # kept open between rows with the same options
@@ -90,9 +89,7 @@ async def _follow(convener: Convener, run: str, minutes: Minutes) -> None:
 
 async def count_workers(store: RunStore) -> int:
     """Return how many workers could execute rows: 0 unless the store is shared."""
-    if not store.is_shared:
-        return 0
-    return sum(ANY_WORKER in worker.queues for worker in await cast(WorkerStore, store).list_workers())
+    return sum(ANY_WORKER in worker.queues for worker in await store.list_workers())
 
 
 def make_run_id(batch: str, row: Row, generation: int) -> str:

@@ -31,7 +31,7 @@ from council.runs.service import Convener
 from council.runs.worker import STOP_SIGNALS, WorkerLoop, explain_failure
 from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Record, StoreAddress, WorkerStore
+from council.store.interface import Record, StoreAddress
 from council.store.postgres_statements import RUN_TASK, SCHEMA
 from council.store.run_store import RunStore
 from council.store.shared import open_store
@@ -39,6 +39,8 @@ from council.text_cleanup import single_line
 
 if TYPE_CHECKING:
     import procrastinate
+
+    from council.store.postgres_workers import WorkerTables
 
 DEFAULT_CONCURRENCY = 32  # runs at once
 DRAIN_S = 30.0  # seconds that runs have to end after TERM
@@ -114,7 +116,7 @@ class DatabaseWorker(WorkerLoop):
         log: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__(env, open_store(address))
-        self.tables = cast(WorkerStore, self.store)
+        self.tables = cast("WorkerTables", self.store)
         self.url, self.lease_seconds = address.url, address.lease_seconds
         self.folder, self.config = (folder or Path.cwd()).resolve(), config
         self.queues = tuple(dict.fromkeys(host_queue() if one == "host" else one for one in queues)) or (

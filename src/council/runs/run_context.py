@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from council.calling.budget import Budget, Caps
-from council.calling.concurrency import ConcurrencyLimit, RateLimit, WarmStart, get_limit, no_limit
+from council.calling.concurrency import ConcurrencyLimit, RateLimit, TurnStore, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.prompt_cache import PromptCache
@@ -37,7 +37,7 @@ from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Record, WorkerStore
+from council.store.interface import Record
 from council.store.run_store import RunStore
 from council.store.shared import close_stores
 from council.types import CarryOut, Effects, LookupQuery, LookupRow, Roster, SearchQuery, SearchRow, Step
@@ -220,7 +220,7 @@ class RunContext:
             return no_limit(member)
         limit = get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
         if provider.rate:
-            shared = cast(WorkerStore, store) if store.is_shared else None
+            shared = cast(TurnStore, store) if store.is_shared else None
             if limit.rate is None or limit.rate.store is not shared:
                 limit.rate = RateLimit(f"{provider.name} {provider.base_url}", provider.rate, shared)
         return limit

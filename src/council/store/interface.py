@@ -483,29 +483,6 @@ class WorkerRow:
     queues: tuple[str, ...]
 
 
-class WorkerStore(Protocol):
-    """What a store that several machines use has besides the others: see `RunStore.is_shared`."""
-
-    async def list_workers(self) -> list[WorkerRow]:
-        """Return the workers that are alive."""
-
-    async def add_worker(self, name: str, host: str, pid: int, queues: Sequence[str], seconds: float) -> None:
-        """Register a worker, or renew it, for some seconds."""
-
-    async def remove_worker(self, name: str) -> None: ...
-    async def take_over_runs(self, seconds: float) -> list[str]:
-        """Queue the runs whose worker died, and those of jobs whose worker gave no sign of life for so many seconds."""
-
-    async def hand_on_run(self, run: str, queue: str, tries: int, seconds: float) -> None:
-        """Wake another worker for a run, after some seconds."""
-
-    async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns for requests to a provider.
-
-        Return the seconds until the first; the others follow at the interval.
-        """
-
-
 LEASE_SECONDS = 30.0
 
 

@@ -58,7 +58,7 @@ from council.store.postgres_statements import (
 )
 from council.store.postgres_workers import WorkerTables
 from council.store.queries import reserve_spending
-from council.store.run_store import Job, RunStore, Work, read_snapshot, without_discarded
+from council.store.run_store import Job, Work, read_snapshot, without_discarded
 from council.store.texts import TextWriter
 
 WRITE_TIMEOUT_S = 30.0  # seconds that a write without an owned run waits for the database
@@ -91,7 +91,7 @@ def rows_by_run(jobs: Sequence[Job]) -> Mapping[str, Sequence[Row]]:
     return rows
 
 
-class PostgresStore(WorkerTables, RunStore):
+class PostgresStore(WorkerTables):
     """Run store in a PostgreSQL database. Files of this machine, such as reports, stay in the folder."""
 
     database_errors = (OSError, psycopg.Error, OverflowError)
@@ -435,8 +435,8 @@ class PostgresStore(WorkerTables, RunStore):
     @asynccontextmanager
     async def lock_run(self, run: str, *, is_new: bool = False) -> AsyncIterator[None]:
         """Own a run by a lease that this process renews, or raise RunOwned."""
-        token, us = secrets.randbits(62) + 1, this_process()
-        row = (token, us.owner, us.host, us.pid, us.started, self.lease_seconds)
+        token = secrets.randbits(62) + 1
+        row = (token, *this_process(), self.lease_seconds)
         if is_new:
             self.post(run, [("lease", row)], may_wait=True)
         else:

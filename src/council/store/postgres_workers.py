@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
@@ -16,6 +16,7 @@ from council.errors import StoreError
 from council.store.interface import WorkerRow
 from council.store.postgres_connection import connect, describe_url
 from council.store.postgres_statements import RUN_TASK
+from council.store.run_store import RunStore
 
 RETRY_S = 0.5  # seconds between attempts to reach the database
 TIMEOUT_S = 30.0
@@ -57,19 +58,17 @@ HAND_ON = f"""INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lo
                       now() + make_interval(secs => $4)) ON CONFLICT DO NOTHING"""
 
 
-class WorkerTables:
-    """Part of the store in PostgreSQL for workers, with its own connection and thread: commits do not wait for the
-    disk.
+class WorkerTables(RunStore):
+    """What a store of several machines has for workers, with its own connection and thread: commits do not wait for
+    the disk.
     """
 
     is_shared = True
     url: str
-    if TYPE_CHECKING:
-        _read: Callable[..., Any]
 
     def start(self) -> None:
         """Start without a connection, also in a forked process."""
-        super().start()  # type: ignore[misc]
+        super().start()
         self._side_thread: ThreadPoolExecutor | None = None
         self._side_lock = threading.Lock()
         self._side: psycopg.Connection[Any] | None = None
@@ -80,11 +79,10 @@ class WorkerTables:
         if self._side:
             with suppress(psycopg.Error):
                 self._side.close()
-        super().close()  # type: ignore[misc]
+        super().close()
 
     async def list_workers(self) -> list[WorkerRow]:
-        """Return the workers that are alive, by the clock of the database."""
-        rows = await self._read(lambda db: db.raw.execute(LIST_WORKERS).fetchall())
+        rows = await self._select(LIST_WORKERS)
         return [WorkerRow(name, host, pid, tuple(queues.split(","))) for name, host, pid, queues in rows]
 
     async def add_worker(self, name: str, host: str, pid: int, queues: Sequence[str], seconds: float) -> None:

@@ -29,6 +29,7 @@ from council.store.interface import (
     RunState,
     RunStatus,
     StoredRun,
+    WorkerRow,
     format_run_id,
 )
 from council.store.texts import TextWriter, index_run, unindex_run
@@ -150,7 +151,7 @@ class RunStore(UserQueries):
     opened: ClassVar[WeakSet[RunStore]] = WeakSet()
     database_errors: ClassVar[tuple[type[BaseException], ...]]  # raised as StoreError
     is_read_only = False
-    is_shared = False  # several machines use it, and workers execute the queued runs: see WorkerStore
+    is_shared = False  # several machines use it, and workers execute the queued runs
     _db: Any  # of the thread that writes
     _read_db: Any = None
 
@@ -376,6 +377,10 @@ class RunStore(UserQueries):
             return None, error
 
     # Runs
+
+    async def list_workers(self) -> list[WorkerRow]:
+        """Return the workers of a shared store that are alive, by the clock of the database."""
+        return []
 
     async def new_run_id(self) -> str:
         """Return a random id that no stored run has."""

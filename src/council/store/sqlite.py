@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -29,14 +28,13 @@ from council.settings.private_files import (
 )
 from council.store.locks import (
     LockOwner,
-    OnWait,
     describe_wait,
     explain_owner,
     find_holders,
     is_busy,
     is_locked,
+    lock_handle,
     read_owner,
-    retry_lock,
     wait_for_lock,
 )
 from council.store.migrations import list_migrations, read_statements
@@ -71,7 +69,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 
     Another one stays as it is.
     """
-    if path.exists() and not path.stat().st_size and has_lost_file(path):
+    if has_lost_file(path):
         raise StoreError(explain_damage("the file is empty, but its log is not", path))
     if not path.exists():  # SQLite would create it by the umask
         with suppress(FileExistsError):  # another one did: to open and close it here would release its locks
@@ -80,7 +78,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     try:
         version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
         if (version or tables) and not (ours and version <= len(MIGRATIONS)):
-            raise StoreError(explain_other(version, bool(ours), path))
+            other = f'"{path}" is a database of another program, and was not changed: move it away, or set COUNCIL_DATA to another folder'
+            raise StoreError(explain_newer(version, path) if ours else other)
         make_private_file(path)  # SQLite gives its other files the same permissions
         if not tables:  # so that a new file can shrink; for an old one, this would write
             db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
@@ -176,18 +175,6 @@ def quick_check(path: Path) -> str:
 # Locks
 
 
-def wait_if_busy(
-    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
-) -> R:
-    """Make an attempt, and repeat it while another process holds the database."""
-    try:
-        return attempt()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
-    return wait_for_lock(path, attempt, timeout, on_wait)
-
-
 class RunLock:
     """Lock of a run, held inside `with`. A forked process does not inherit it: it ends with the process that took it.
 
@@ -216,12 +203,9 @@ class RunLock:
             os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
 
     def _lock(self) -> None:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not retry_lock(self._handle):
-                self.close()
-                raise RunOwned(explain_owner(self._path.stem, read_owner(self._path))) from None
+        if not lock_handle(self._handle):
+            self.close()
+            raise RunOwned(explain_owner(self._path.stem, read_owner(self._path)))
 
     def _is_in_place(self) -> bool:
         """Return whether the locked file is the one that other processes open."""
@@ -288,13 +272,6 @@ def explain_newer(version: int, path: Path) -> str:
     )
 
 
-def explain_other(version: int, is_ours: bool, path: Path) -> str:
-    """Explain a database that this version does not use: one of a newer version, or of another program."""
-    if is_ours:
-        return explain_newer(version, path)
-    return f'"{path}" is a database of another program, and was not changed: move it away, or set COUNCIL_DATA to another folder'
-
-
 def is_read_only_error(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -307,10 +284,6 @@ def _can_open_files() -> bool:
     except OSError:
         return False
     return True
-
-
-def is_writable(path: Path) -> bool:
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 # Read only
@@ -361,8 +334,10 @@ class ReadOnlyCopy:
 
 def has_lost_file(path: Path) -> bool:
     """Return whether the file is empty although its log is not. SQLite would delete the log."""
+    if not path.exists() or path.stat().st_size:
+        return False
     log = log_of(path)
-    return path.exists() and path.stat().st_size == 0 and log.exists() and log.stat().st_size > 0
+    return log.exists() and log.stat().st_size > 0
 
 
 def log_of(path: Path) -> Path:
@@ -398,10 +373,10 @@ class SqliteStore(RunStore):
     def _open(self) -> sqlite3.Connection:
         try:
             make_private_folder(self.folder / "locks")
-            return wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
+            return wait_for_lock(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
-            can_write = not self.path.is_file() or is_writable(self.path)
-            if can_write or not is_read_only_error(error):
+            can_write = os.access(self.path, os.W_OK) and os.access(self.folder, os.W_OK)
+            if can_write or not self.path.is_file() or not is_read_only_error(error):
                 raise
             self._copy, self.is_read_only = ReadOnlyCopy(self.path), True
             return self._copy.db
@@ -432,7 +407,7 @@ class SqliteStore(RunStore):
         with suppress(*self.database_errors):
             begin()
             return
-        wait_if_busy(  # the second attempt raises other problems than a busy database
+        wait_for_lock(  # the second attempt raises other problems than a busy database
             self.path,
             begin,
             lambda: None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S,
@@ -442,7 +417,7 @@ class SqliteStore(RunStore):
     def _read_again(self, work: Work | None, error: BaseException) -> Any:
         if not isinstance(error, sqlite3.OperationalError):
             raise error
-        return wait_if_busy(self.path, lambda: read_snapshot(self._read_db, work), lambda: READ_TIMEOUT_S)
+        return wait_for_lock(self.path, lambda: read_snapshot(self._read_db, work), lambda: READ_TIMEOUT_S)
 
     def _explain(self, error: BaseException) -> str:
         return explain_error(error, self.path)
@@ -498,8 +473,7 @@ class SqliteStore(RunStore):
 
     async def size(self) -> int:
         """Return the bytes of the database, including those not yet in its main file."""
-        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return sum(file.stat().st_size for file in (self.path, log_of(self.path)) if file.exists())
 
     # Owners
 

@@ -7,8 +7,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from council.errors import StoreError, UsageError
@@ -102,13 +101,8 @@ def _rebuild_indexes(path: Path) -> bool:
     return not _full_check(path)
 
 
-@contextmanager
-def _open_quietly(path: Path) -> Iterator[sqlite3.Connection]:
-    db = sqlite3.connect(path, isolation_level=None, timeout=WRITE_TIMEOUT_S)
-    try:
-        yield db
-    finally:
-        db.close()
+def _open_quietly(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path, isolation_level=None, timeout=WRITE_TIMEOUT_S))
 
 
 def _replace_database(path: Path, target: Path) -> Path:
