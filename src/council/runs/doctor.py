@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NotRequired, TypedDict, Unpack
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from council import protocols
 from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, message_for, word_for
@@ -58,37 +59,25 @@ OTEL_VARIABLES = (
 TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 
-class MemberStateDetails(TypedDict, total=False):
-    """What is known of a member in a state."""
-
-    installed: bool
-    key: bool  # whether its key or login is present
-    answered: bool | None
-    detail: str
-    next: str  # what to do about it
-
-
-class MemberState(MemberStateDetails):
-    """The state of a member, and whether the settings name or seat it."""
+class MemberState(TypedDict):
+    """What is known of a member, and whether the settings name or seat it."""
 
     state: str
-    configured: bool
-
-
-class DoctorRow(TypedDict):
-    """A row of `council doctor`: a member, and whether it can be used."""
-
-    member: str
-    vendor: str
-    endpoint: str
-    state: str
-    context: int | None  # tokens of its context window
     configured: bool
     installed: bool
     key: bool  # whether its key or login is present
     answered: bool | None  # None: it was not asked
     detail: str
     next: str  # what to do about it
+
+
+class DoctorRow(MemberState):
+    """A row of `council doctor`: a member, and whether it can be used."""
+
+    member: str
+    vendor: str
+    endpoint: str
+    context: int | None  # tokens of its context window
     cost: NotRequired[float | None]  # dollars of the test prompt
     seconds: NotRequired[float]  # until its answer to the test prompt
 
@@ -218,19 +207,29 @@ def _resolve_members(convener: Convener, members: Iterable[str]) -> Iterable[str
             continue
 
 
-def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> DoctorRow:
+def _build_row(convener: Convener, member: str, vendor: str, endpoint: str, state: MemberState) -> DoctorRow:
+    context = convener.context_window(member) if split_member(member)[1] else None
+    return {"member": member, "vendor": vendor, "endpoint": endpoint, "context": context, **state}
+
+
+def _build_state(
+    state: str,
+    configured: bool,
+    *,
+    installed: bool = True,
+    key: bool = False,
+    answered: bool | None = None,
+    detail: str = "",
+    next: str = "",
+) -> MemberState:
     return {
-        "member": member,
-        "vendor": vendor,
-        "endpoint": endpoint,
-        "state": "not configured",
-        "context": convener.context_window(member) if split_member(member)[1] else None,
-        "configured": False,
-        "installed": True,
-        "key": False,
-        "answered": None,
-        "detail": "",
-        "next": "",
+        "state": state,
+        "configured": configured,
+        "installed": installed,
+        "key": key,
+        "answered": answered,
+        "detail": detail,
+        "next": next,
     }
 
 
@@ -238,45 +237,31 @@ def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> D
 
 
 async def _check_provider(convener: Convener, provider: Provider, members: list[str]) -> list[DoctorRow]:
-    named_members = [member for member in members if split_member(member)[0] == provider.name]
-    probed = named_members or [pick_example(provider)]
-    reached = await asyncio.gather(
-        *(_probe_provider(convener, provider, member, bool(named_members)) for member in probed)
-    )
-    shown = named_members or [f"{provider.name}:"]
+    named = [member for member in members if split_member(member)[0] == provider.name]
+    probed = named or [pick_example(provider)]
+    states = await asyncio.gather(*(_probe_provider(convener, provider, member, bool(named)) for member in probed))
     return [
-        _add_state(_build_row(convener, member, provider.vendor, provider.base_url), state)
-        for member, state in zip(shown, reached, strict=True)
+        _build_row(convener, member, provider.vendor, provider.base_url, state)
+        for member, state in zip(named or [f"{provider.name}:"], states, strict=True)
     ]
 
 
 async def _probe_provider(convener: Convener, provider: Provider, member: str, named: bool) -> MemberState:
     is_configured = named or convener.settings.is_set(f"providers.{provider.name}")
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
-        return _build_state(
-            "not installed", configured=is_configured, installed=False, next="pip install 'model-council[pai]'"
-        )
+        fix = "pip install 'model-council[pai]'"
+        return _build_state("not installed", is_configured, installed=False, next=fix)
     if not is_available(provider, convener.settings, convener.env):
         need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
         keep = f", or `council keys set {need}`" if provider.api_key_env else ""
-        return _build_state("not configured", configured=is_configured, next=f"set {need}{keep}")
+        return _build_state("not configured", is_configured, next=f"set {need}{keep}")
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
-        what = f"did not answer: {error}"
-        return _build_state(
-            "configured", True, key=True, answered=False, detail=what, next="check the key, base_url and the network"
-        )
+        what, fix = f"did not answer: {error}", "check the key, base_url and the network"
+        return _build_state("configured", True, key=True, answered=False, detail=what, next=fix)
     detail = answer if named else ", ".join(answer.split(", ")[:2])  # an example model need not exist
     return _build_state("answered", True, key=True, answered=True, detail=detail)
-
-
-def _build_state(state: str, configured: bool = False, **details: Unpack[MemberStateDetails]) -> MemberState:
-    return {"state": state, "configured": configured, **details}
-
-
-def _add_state(row: DoctorRow, state: MemberState) -> DoctorRow:
-    return {**row, **state}
 
 
 def pick_example(provider: Provider) -> str:
@@ -289,89 +274,88 @@ def pick_example(provider: Provider) -> str:
 
 
 async def check_agent(convener: Convener, agent: str, members: list[str]) -> list[DoctorRow]:
-    named_members = [member for member in members if member.split(":")[:2] == ["cli", agent]]
+    named = [member for member in members if member.split(":")[:2] == ["cli", agent]]
+    vendor, path = catalogue().commands[agent], str(find_command(agent, convener.env) or "")
     return [
-        await _check_agent_member(convener, member, agent, bool(named_members))
-        for member in named_members or [f"cli:{agent}"]
+        _build_row(convener, member, vendor, path, await _probe_agent(convener, member, path, bool(named)))
+        for member in named or [f"cli:{agent}"]
     ]
 
 
-async def _check_agent_member(convener: Convener, member: str, agent: str, named: bool) -> DoctorRow:
-    path = find_command(agent, convener.env)
-    row = _build_row(convener, member, catalogue().commands[agent], str(path or ""))
-    row["configured"] = named
-    if path is None:
-        return _add_state(
-            row, _build_state("not installed", named, installed=False, next=f"install {agent} and log in")
-        )
+async def _probe_agent(convener: Convener, member: str, path: str, named: bool) -> MemberState:
+    if not path:
+        fix = f"install {member.split(':')[1]} and log in"
+        return _build_state("not installed", named, installed=False, next=fix)
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
-        return _add_state(row, _build_state("installed", named, detail=str(error)))
-    seat = "" if named else f"seat it by name: --seat alpha={member}"
-    return _add_state(row, _build_state("logged in", named, key=True, detail=answer, next=seat))
+        return _build_state("installed", named, detail=str(error))
+    return _build_state("logged in", named, key=True, detail=answer, next=_word_seating(member, named))
+
+
+def _word_seating(member: str, named: bool) -> str:
+    return "" if named else f"seat it by name: --seat alpha={member}"
 
 
 async def _check_bridge(convener: Convener, member: str) -> DoctorRow:
-    row = _build_row(convener, member, member.split(":")[1], "through pydantic-ai")
     try:
         answer = await probe_member(convener.members(member))
+        state = _build_state("installed", True, key=True, detail=answer)
     except CouncilError as error:
-        return _add_state(
-            row, _build_state("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
-        )
-    return _add_state(row, _build_state("installed", True, key=True, detail=answer))
+        is_installed = find_spec("pydantic_ai") is not None
+        state = _build_state("configured", True, installed=is_installed, detail=str(error))
+    return _build_row(convener, member, member.split(":")[1], "through pydantic-ai", state)
 
 
 async def _check_added(convener: Convener, prefix: str, members: list[str]) -> list[DoctorRow]:
     """Check the members of an installed package: those that are wanted, else its first model."""
-    named_members = [member for member in members if split_member(member)[0] == prefix]
+    named, vendor = [member for member in members if split_member(member)[0] == prefix], prefix
+    with suppress(ConfigError):  # a broken package
+        vendor = added_vendor(prefix)
     return [
-        await _check_added_member(convener, prefix, member, bool(named_members))
-        for member in named_members or [f"{prefix}:"]
+        _build_row(
+            convener,
+            member,
+            vendor,
+            f"package {MEMBERS.added[prefix].package}",
+            await _probe_added(convener, prefix, member, bool(named)),
+        )
+        for member in named or [f"{prefix}:"]
     ]
 
 
-async def _check_added_member(convener: Convener, prefix: str, member: str, named: bool) -> DoctorRow:
-    row = _build_row(convener, member, prefix, f"package {MEMBERS.added[prefix].package}")
+async def _probe_added(convener: Convener, prefix: str, member: str, named: bool) -> MemberState:
     try:
-        row["vendor"] = added_vendor(prefix)
         if key := missing_added_key(prefix, convener.env):
-            return _add_state(
-                row, _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
-            )
+            return _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
         probed = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
         answer = await probe_member(convener.members(probed))
     except ConfigError as error:  # a broken package
-        return _add_state(row, _build_state("not installed", named, installed=False, detail=str(error)))
+        return _build_state("not installed", named, installed=False, detail=str(error))
     except CouncilError as error:
-        return _add_state(
-            row, _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
-        )
-    seat = "" if named else f"seat it by name: --seat alpha={probed}"
-    return _add_state(row, _build_state("installed", named, key=True, detail=answer, next=seat))
+        return _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
+    return _build_state("installed", named, key=True, detail=answer, next=_word_seating(probed, named))
 
 
 async def check_local(convener: Convener, members: list[str]) -> DoctorRow:
     member = next((name for name in members if name.startswith("local:")), LOCAL_CANDIDATE.member)
-    row = _build_row(convener, member, "local", "a separate process on this machine")
-    row["configured"], row["key"] = member in members, True
+    state = await _probe_local(convener, member, member in members)
+    row = _build_row(convener, member, "local", "a separate process on this machine", state)
+    if row["installed"]:
+        row["context"] = getattr(convener.members(member), "context", None)
+    return row
+
+
+async def _probe_local(convener: Convener, member: str, named: bool) -> MemberState:
     if find_spec("xllamacpp") is None:
-        return _add_state(
-            row,
-            _build_state(
-                "not installed", member in members, installed=False, next="pip install 'model-council[local]'"
-            ),
-        )
-    row["context"] = getattr(convener.members(member), "context", None)
+        fix = "pip install 'model-council[local]'"
+        return _build_state("not installed", named, installed=False, key=True, next=fix)
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
         problem, _, fix = str(error).rpartition(": ")
-        return _add_state(row, _build_state("installed", member in members, key=False, detail=problem, next=fix))
-    return _add_state(
-        row, _build_state("installed", member in members, detail=answer)
-    )  # the weights are present, but it was not asked
+        return _build_state("installed", named, detail=problem, next=fix)
+    return _build_state("installed", named, key=True, detail=answer)  # the weights are present, but it was not asked
 
 
 # Test prompt
@@ -424,37 +408,20 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[MemberRow]
             listed.append(_build_member_row(member or model.name, model.vendor, "" if member else " or ".join(keys)))
     newest = {line: find_default_member(line, settings, convener.env) for line in catalogue().lines}
     shown = {row["member"] for row in listed}
-    listed += [
-        _build_member_row(member, vendor_of(member, settings), "")
-        for member in dict.fromkeys(newest.values())
-        if member and member not in shown
-    ]
-    agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items()}
-    listed += [
-        _build_member_row(name, vendor, _missing_command(name, convener))
-        for name, vendor in agents.items()
-        if name not in ready
-    ]
+    others = dict.fromkeys(member for member in newest.values() if member and member not in shown)
+    listed += [_build_member_row(member, vendor_of(member, settings), "") for member in others]
+    agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items() if f"cli:{agent}" not in ready}
+    listed += [_build_member_row(name, vendor, _missing_command(name, convener)) for name, vendor in agents.items()]
     listed += [row for row in _list_added_members(convener) if row["member"] not in ready]
-    listed.append(
-        _build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "model-council[local]")
-    )
+    local_needs = "" if find_spec("xllamacpp") else "model-council[local]"
+    listed.append(_build_member_row(LOCAL_CANDIDATE.member, "local", local_needs))
     rows = [_add_life(row, newest, convener) for row in listed]
     return [{**row, "price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
 
 
 def _add_life(row: ListedMember, newest: Mapping[str, str | None], convener: Convener) -> MemberRow:
     context = convener.context_window(_qualify_member(row["member"]))
-    life = _describe_life(row["member"], newest, convener)
-    return {
-        "member": row["member"],
-        "vendor": row["vendor"],
-        "available": row["available"],
-        "needs": row["needs"],
-        "context": context,
-        "line": life["line"],
-        "retired": life["retired"],
-    }
+    return {**row, "context": context, **_describe_life(row["member"], newest, convener)}
 
 
 def _describe_life(member: str, newest: Mapping[str, str | None], convener: Convener) -> MemberLife:
@@ -462,12 +429,9 @@ def _describe_life(member: str, newest: Mapping[str, str | None], convener: Conv
     line = next((name for name, one in newest.items() if one == member), None)
     if line is None and not split_member(member)[0]:  # without a key, the catalogue decides
         line = next((one.name for one in catalogue().lines.values() if one.snapshot == member), None)
-    retirement = find_retirement(_qualify_member(member), convener.settings, convener.env)
-    retired: Retirement | None = (
-        {"date": retirement.date or None, "successor": retirement.successor or None, "is_over": retirement.is_over}
-        if retirement
-        else None
-    )
+    retired: Retirement | None = None
+    if found := find_retirement(_qualify_member(member), convener.settings, convener.env):
+        retired = {"date": found.date or None, "successor": found.successor or None, "is_over": found.is_over}
     return {"line": line, "retired": retired}
 
 
@@ -515,17 +479,16 @@ def _check_search_provider(name: str, convener: Convener) -> SearchProviderRow:
 
 async def list_extensions(convener: Convener) -> list[ExtensionRow]:
     """Return every entry point of installed packages, and why it cannot be used. A protocol is rehearsed."""
-    points = {point.group: point.what for point in (MEMBERS, WIRES, SEARCH, FORMATS)} | {PROTOCOL_GROUP: "protocol"}
-    shipped = {point.group: point.shipped for point in (MEMBERS, WIRES, SEARCH, FORMATS)}
-    shipped[PROTOCOL_GROUP] = protocols.SHIPPED_PROTOCOLS
+    groups = [(point.group, point.what, point.shipped) for point in (MEMBERS, WIRES, SEARCH, FORMATS)]
+    groups.append((PROTOCOL_GROUP, "protocol", protocols.SHIPPED_PROTOCOLS))
     return [
         {
             "kind": what,
             "name": name,
             "package": added.package,
-            "error": await _find_error(convener, added, what, name in shipped[group]),
+            "error": await _find_error(convener, added, what, name in shipped),
         }
-        for group, what in points.items()
+        for group, what, shipped in groups
         for name, added in installed(group).items()
     ]
 
