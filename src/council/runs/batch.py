@@ -50,7 +50,7 @@ from council.runs.batch_execution import (
     run_by_workers,
     run_here,
 )
-from council.runs.batch_output import BatchOutput, EndedRow, Estimate, Failure, PlannedGroup, Progress, Summary
+from council.runs.batch_output import BatchFailure, BatchOutput, EndedRow, Estimate, PlannedGroup, Progress, Summary
 from council.runs.batch_rows import DONE, LEFT_OUT, MATERIAL_OPTIONS, Problems, Row, RowTable
 from council.runs.outcome import EXIT_FAILED, StopEvent, exit_code
 from council.runs.run_context import PERSISTED_FLAGS
@@ -70,25 +70,7 @@ LOOKUP_ROWS = 400  # runs that one query looks for
 NO_LIMIT_USD = 1e6
 LIMIT_GROWTH = 4  # how much more of the batch's limit a row gets that needs more than its estimate
 # Options that are settings of a run.
-SETTING_OPTIONS = (
-    "seats",
-    "models",
-    "cheap",
-    "seat_count",
-    "exclude_family",
-    "timeout",
-    "max_cost",
-    "allow_unpriced",
-    "effort",
-    "grace",
-    "hedge",
-    "check",
-    "no_warm",
-    "no_resend",
-    "packet_tokens",
-    "report_dir",
-    "profile",
-)
+SETTING_OPTIONS = tuple(name for name in SettingFlags.__annotations__ if name not in ("trust", "is_row"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +102,7 @@ class StoredRun:
 class QuestionBatch:
     """A batch of rows with an output file: `check` it, `run` it, and `close` it."""
 
-    def __init__(
-        self,
-        table: RowTable,
-        output: BatchOutput,
-        records: Convener,
-        settings: BatchSettings,
-    ) -> None:
+    def __init__(self, table: RowTable, output: BatchOutput, records: Convener, settings: BatchSettings) -> None:
         self.table, self.output, self.settings = table, output, settings
         self._records = records
         self._run_row: RunRow = run_here
@@ -287,6 +263,14 @@ class QuestionBatch:
             return flags
         return {**flags, "max_cost": limit, "is_row": True}
 
+    def _make_label(self, row: Row) -> BatchLabel:
+        run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
+        label: BatchLabel = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
+        if self.settings.seed:
+            seed = f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
+            label["seed"] = hashlib.sha256(seed).hexdigest()[:32]
+        return label
+
     async def _plan(self, convener: Convener, row: Row, *, will_run: bool = False) -> Plan:
         options = self._merge(row)
         plan = await convener.plan(
@@ -366,7 +350,8 @@ class QuestionBatch:
             case _:
                 now.failed += 1
         if ended.status != RunStatus.COMPLETE and len(now.failures) < MAX_LISTED_FAILURES:
-            now.failures.append(Failure(row.id, row.line, ended.run, ended.status, ended.error or ""))
+            why = ended.error or ""
+            now.failures.append(BatchFailure(id=row.id, line=row.line, run=ended.run, status=ended.status, reason=why))
         if not self._halted and now.failed == now.ended >= max(MIN_FAILED_START, self.settings.concurrency):
             self._halted = "failures"  # every row so far: a wrong key, or no network
 
@@ -421,15 +406,10 @@ class QuestionBatch:
             plan = await self._plan(convener, row, will_run=True)
             convener.check_plan(plan)
             own_cap = flags.get("max_cost", self._records.caps.run)
-        run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
-        label: BatchLabel = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
-        if self.settings.seed:
-            label["seed"] = hashlib.sha256(
-                f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
-            ).hexdigest()[:32]
-        self._stored[row.id] = stored = StoredRun(run, cost=plan.cost, need=plan.spending.total)
-        plan = replace(plan, batch=label)
-        minutes, is_ended = await self._run_within_limit(RowRun(run, plan, row=row), flags, stop, stored, own_cap)
+        plan = replace(plan, batch=(label := self._make_label(row)))
+        self._stored[row.id] = stored = StoredRun(label["run"], cost=plan.cost, need=plan.spending.total)
+        task = RowRun(stored.run, plan, row=row)
+        minutes, is_ended = await self._run_within_limit(task, flags, stop, stored, own_cap)
         if minutes is None:  # it was not started
             del self._stored[row.id]
         return minutes, is_ended
@@ -442,11 +422,7 @@ class QuestionBatch:
         if pool is None:
             minutes = await self._execute(task, flags, stop)
             return minutes, self._has_ended(minutes, own_cap)
-        wanted = (
-            round_up(stored.need)
-            if stored.need
-            else _guess_limit(stored.cost, pool.cap // (4 * self.settings.concurrency))
-        )
+        wanted = round_up(stored.need) or _guess_limit(stored.cost, pool.cap // (4 * self.settings.concurrency))
         own = None if own_cap is None else _to_nanos(own_cap)
         while True:
             most = wanted if own is None else min(wanted, max(0, own - spent))
@@ -475,9 +451,7 @@ class QuestionBatch:
 
     def _has_ended(self, minutes: Minutes, own_cap: float | None) -> bool:
         """Return whether a row has ended. It is to be continued if the batch was stopped, or has used up its limit."""
-        if (
-            minutes.stopped == "budget" and own_cap is None
-        ):  # the limit of the batch or of the day, which stops all rows
+        if minutes.stopped == "budget" and own_cap is None:  # of the batch or of the day, which stops all rows
             self._halted = self._halted or "budget"
             return False
         return minutes.stopped != "interrupted"

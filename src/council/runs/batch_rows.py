@@ -31,37 +31,17 @@ UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 MAX_SHOWN_PROBLEMS = 20  # bad rows that are listed
 DERIVED_ID_CHARS = 12  # of an id that is derived from the row
 ROW_FIELDS = ("id", "question", "options")
-# Options of a question by their names in Python, with the kind of their values.
-COMMON_OPTIONS: Mapping[str, str] = {
-    "protocol": "str",
-    "models": "names",
-    "seats": "seats",
-    "cheap": "bool",
-    "seat_count": "number",
-    "exclude_family": "names",
-    "strict": "bool",
-    "verbose": "bool",
-    "material": "str",
-    "spec": "str",
-    "decisions": "texts",
-    "base": "str",
-    "redact": "bool",
-    "skip_secrets": "bool",
-    "packet_tokens": "int",
-    "look": "bool",
-    "no_match": "bool",
-    "continues": "str",
-    "options": "object",
-    "timeout": "number",
-    "max_cost": "number",
-    "allow_unpriced": "bool",
-    "effort": "str",
-    "grace": "number",
-    "hedge": "bool",
-    "check": "bool",
-    "no_warm": "bool",
-    "no_resend": "bool",
-    "report_dir": "str",
+# Options of a question by the kind of their values, with their names in Python.
+FLAGS = ("allow_unpriced", "cheap", "check", "hedge", "look", "no_match", "no_resend", "no_warm", "redact")
+COMMON_OPTIONS: Mapping[str, Sequence[str]] = {
+    "bool": (*FLAGS, "skip_secrets", "strict", "verbose"),
+    "str": ("protocol", "material", "spec", "base", "continues", "effort", "report_dir"),
+    "number": ("seat_count", "timeout", "max_cost", "grace"),
+    "int": ("packet_tokens",),
+    "names": ("models", "exclude_family"),
+    "seats": ("seats",),
+    "texts": ("decisions",),
+    "object": ("options",),
 }
 ALIASES = {
     "mode": "protocol",
@@ -142,7 +122,8 @@ class Row:
 @cache
 def list_option_kinds() -> Mapping[str, str]:
     """Return the kind of the values of each option of a row, with the options of protocols."""
-    return {**{row["name"]: row["kind"] for row in flag_table().rows}, **COMMON_OPTIONS}
+    common = {name: kind for kind, names in COMMON_OPTIONS.items() for name in names}
+    return {row["name"]: row["kind"] for row in flag_table().rows} | common
 
 
 def option_name(written: str) -> str:
@@ -461,7 +442,6 @@ class RowTable:
         self._db = sqlite3.connect("", isolation_level=None)  # a temporary file, which SQLite removes
         self._db.execute(TABLE)
         self._db.execute(OPTIONS_TABLE)
-        self._options: dict[int, Json] = {}
 
     def close(self) -> None:
         self._db.close()
@@ -487,19 +467,16 @@ class RowTable:
                 )
         self._db.execute("COMMIT")
 
-    def _make_row(self, found: Sequence[Any]) -> Row:
-        id_, question, options, line, digest = found
-        if options not in self._options:
-            (body,) = self._db.execute("SELECT body FROM options WHERE n = ?", (options,)).fetchone()
-            if len(self._options) > 1000:
-                self._options.clear()
-            self._options[options] = json.loads(body)
-        return Row(json.loads(id_), json.loads(question), self._options[options], line, digest)
-
     def find(self, id_: str) -> Row | None:
-        found = self._db.execute("SELECT id, question, options, line, hash FROM rows WHERE id = ?", (json.dumps(id_),))
-        row = found.fetchone()
-        return self._make_row(row) if row else None
+        return self._find_row("id = ?", json.dumps(id_))
+
+    def _find_row(self, condition: str, value: str | int) -> Row | None:
+        query = f"""SELECT r.id, question, o.body, line, hash FROM rows r JOIN options o ON o.n = r.options
+                    WHERE r.{condition}"""
+        if not (found := self._db.execute(query, (value,)).fetchone()):
+            return None
+        id_, question, options, line, digest = found
+        return Row(json.loads(id_), json.loads(question), json.loads(options), line, digest)
 
     def __iter__(self) -> Iterator[Row]:
         """Yield all rows that are not left out, in the order of the file."""
@@ -507,13 +484,14 @@ class RowTable:
             yield self.get(n)
 
     def get(self, n: int) -> Row:
-        query = "SELECT id, question, options, line, hash FROM rows WHERE n = ?"
-        return self._make_row(self._db.execute(query, (n,)).fetchone())
+        row = self._find_row("n = ?", n)
+        assert row
+        return row
 
-    def count(self, *states: int) -> int:
-        marks = ",".join("?" * len(states))
-        where = f"WHERE state IN ({marks})" if states else ""
-        return int(self._db.execute(f"SELECT count(*) FROM rows {where}", states).fetchone()[0])
+    def count(self, state: int | None = None) -> int:
+        """Return the number of all rows, or of those in a state."""
+        query = "SELECT count(*) FROM rows WHERE ?1 IS NULL OR state = ?1"
+        return int(self._db.execute(query, (state,)).fetchone()[0])
 
     def get_state(self, id_: str) -> int:
         return int(self._db.execute("SELECT state FROM rows WHERE id = ?", (json.dumps(id_),)).fetchone()[0])

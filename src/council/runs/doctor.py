@@ -69,6 +69,8 @@ class MemberState(TypedDict):
     answered: bool | None  # None: it was not asked
     detail: str
     next: str  # what to do about it
+    cost: NotRequired[float | None]  # dollars of the test prompt
+    seconds: NotRequired[float]  # until its answer to the test prompt
 
 
 class DoctorRow(MemberState):
@@ -78,8 +80,6 @@ class DoctorRow(MemberState):
     vendor: str
     endpoint: str
     context: int | None  # tokens of its context window
-    cost: NotRequired[float | None]  # dollars of the test prompt
-    seconds: NotRequired[float]  # until its answer to the test prompt
 
 
 class SeatPreview(TypedDict):
@@ -420,8 +420,16 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[MemberRow]
 
 
 def _add_life(row: ListedMember, newest: Mapping[str, str | None], convener: Convener) -> MemberRow:
-    context = convener.context_window(_qualify_member(row["member"]))
-    return {**row, "context": context, **_describe_life(row["member"], newest, convener)}
+    life = _describe_life(row["member"], newest, convener)
+    return {
+        "member": row["member"],
+        "vendor": row["vendor"],
+        "available": row["available"],
+        "needs": row["needs"],
+        "context": convener.context_window(_qualify_member(row["member"])),
+        "line": life["line"],
+        "retired": life["retired"],
+    }
 
 
 def _describe_life(member: str, newest: Mapping[str, str | None], convener: Convener) -> MemberLife:
