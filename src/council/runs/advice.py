@@ -64,10 +64,7 @@ class Advice:
 
 
 async def plan_by_advice(intent: Intent, make: Callable[[Intent], Awaitable[Plan]], env: Mapping[str, str]) -> Plan:
-    """Return the plan of the advised protocol.
-
-    If it costs more than the default, return the default, which names the advice.
-    """
+    """Return the plan of the advised protocol, or the default, which names the advice, if it costs less."""
     default = await make(intent)
     advice = advise(intent, default, list_results(env))
     if advice.protocol == intent.protocol and not advice.options:
@@ -95,10 +92,7 @@ def costs_more(plan: Plan, default: Plan, factor: float = 1.0) -> bool:
 
 
 def advise(intent: Intent, default: Plan, results: Sequence[EvalObject]) -> Advice:
-    """Return the advice for a request.
-
-    `default` is the plan that the words alone choose, `results` are those of evaluations.
-    """
+    """Return the advice for a request: `default` is the plan that the words choose, `results` of evaluations."""
     if intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.TRIGGER):
         return Advice(intent.protocol, intent.why)
     vendors = {seat.vendor for seat in default.roster.seats}

@@ -105,9 +105,7 @@ def _list_attempts_before_results(record: Record) -> set[tuple[str, int]]:
 
 
 def _check_rejections(record: Record) -> Iterator[str]:
-    """Check that a step whose answers were all rejected is not asked again, unless a run without enough answers is
-    resumed.
-    """
+    """Check that no step is asked again whose answers were all rejected, unless its run lacked answers."""
     rejected: set[str] = set()
     answers: dict[str, list[Attempt]] = {}  # attempts of each step since its run last ended
     for event in _iter_events(record):
@@ -157,10 +155,7 @@ def _check_bills(record: Record) -> Iterator[str]:
 
 
 def _is_due(spent: SpendingRow, due: int) -> bool:
-    """Return whether a charge fits the reported usage.
-
-    A usage that is not plausible is charged up to a bound, as an estimate.
-    """
+    """Return whether a charge fits the usage. An implausible usage is charged up to a bound, as an estimate."""
     return spent.charged == due or (spent.estimated and (spent.charged or 0) < due)
 
 
@@ -182,10 +177,7 @@ def _check_budget(record: Record) -> Iterator[str]:
 
 
 def _check_calls(record: Record) -> Iterator[str]:
-    """Check the counts of a finished run against its attempts.
-
-    Earlier versions counted those of the last process only.
-    """
+    """Check the counts of a finished run against its attempts. Earlier versions counted the last process only."""
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed) or not is_ours(record):
         return
@@ -199,10 +191,7 @@ def _iter_events(record: Record) -> Iterator[ev.Event]:
 
 
 def is_same_report(built: str, stored: str | None) -> bool:
-    """Return whether a stored report is the built one.
-
-    Earlier versions stored the same object with other white space.
-    """
+    """Return whether a stored report is the built one. Earlier versions stored it with other white space."""
     if built == stored:
         return True
     try:

@@ -385,10 +385,7 @@ class QuestionBatch:
         return EndedRow(row.id, minutes.run, report["status"], row.hash, reason, report, usd)
 
     async def _ask(self, row: Row, stop: StopEvent) -> tuple[Minutes | None, bool]:
-        """Continue the run of a row, or start it.
-
-        Return its minutes, and whether it has ended: False to continue it later.
-        """
+        """Continue the run of a row, or start it. Return its minutes, and False if it is to be continued later."""
         options = self._merge(row)
         flags = select_settings(options)
         if stored := self._stored.get(row.id):

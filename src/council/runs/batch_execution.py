@@ -102,10 +102,7 @@ def make_run_id(batch: str, row: Row, generation: int) -> str:
 
 
 class CostPool:
-    """The cost limit of a batch, in billionths of a dollar.
-
-    Each running row holds a part of it, as its own exact limit.
-    """
+    """The cost limit of a batch, in billionths of a dollar. Each running row holds a part of it as its own limit."""
 
     def __init__(self, cap: int, spent: int) -> None:
         self.cap, self.committed = cap, spent

@@ -55,10 +55,7 @@ COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class EndedRow:
-    """A row of the output file.
-
-    `error` says why it is not complete, `usd` what it has cost as far as prices are known.
-    """
+    """A row of the output file: `error` says why it is not complete, `usd` its cost as far as prices are known."""
 
     id: str
     run: str | None
@@ -159,10 +156,7 @@ class BatchOutput:
     # Reading
 
     def _repair_end(self) -> None:
-        """Remove a last line that a crash has cut.
-
-        A whole one without a line break gets it; another file stays as it is.
-        """
+        """Remove a last line that a crash has cut, and end a whole one; another file stays as it is."""
         end = self._file.seek(0, os.SEEK_END)
         tail, start = b"", end
         while start and b"\n" not in tail:
@@ -242,10 +236,7 @@ class BatchOutput:
             raise self._failure from error
 
     def close(self, *, is_complete: bool = False, has_started: bool = True) -> None:
-        """Release the file.
-
-        The name of the batch is only needed while a row is unfinished; an unused file is removed.
-        """
+        """Release the file. The name of the batch is only needed while a row is unfinished."""
         with suppress(OSError):
             self._file.close()
         self._release(is_unused=not has_started, is_complete=is_complete)

@@ -1,6 +1,4 @@
-"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table outside the
-memory.
-"""
+"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table on disk."""
 
 from __future__ import annotations
 

@@ -146,10 +146,7 @@ def has_answer(minutes: Minutes) -> bool:
 
 
 def read_turns(conversation: Sequence[Minutes]) -> list[Turn]:
-    """Return the turns of a conversation, newest first, up to a run without an answer.
-
-    Raise UsageError if it is the first.
-    """
+    """Return the turns with an answer, newest first. Raise UsageError if the newest run has none."""
     if not has_answer(conversation[0]):
         run = conversation[0].run
         finish = f"finish it with `council resume {run}`"
@@ -166,10 +163,7 @@ def _read_turn(minutes: Minutes) -> Turn:
 
 
 def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
-    """Use the protocol and the options of the earlier run, unless words or flags chose another.
-
-    Flags given now count.
-    """
+    """Use the protocol and options of the earlier run, unless words or flags chose another. Flags given now count."""
     setup = RunSetup.of(record)
     if intent.chosen_by != ChosenBy.DEFAULT or setup.protocol not in known:
         return intent

@@ -267,9 +267,7 @@ class DatabaseWorker(WorkerLoop):
             await super()._on_failure(run, error)
 
     async def _hand_on(self, run: str, longest: float) -> None:
-        """Wake a worker for a run that this one cannot execute: later each time, and at most so many seconds later
-        if others are alive.
-        """
+        """Wake a worker for a run that this one cannot execute, each time later, up to a limit if others are alive."""
         tries = self._tries.get(run, 0)
         with suppress(CouncilError):
             queue = RunSetup.of(await self.store.load(run)).queue or ANY_WORKER

@@ -23,22 +23,10 @@ from council.runs.service import Convener
 from council.runs.track_record import TrackRecordObject, list_seats, summarize_records
 from council.search import resolve_search, search_needs
 from council.settings import Provider
+from council.settings import member_lookup as lookup
 from council.settings.catalogue import catalogue, split_member
 from council.settings.config_files import find_command
 from council.settings.key_storage import load_key, stored_key_names
-from council.settings.member_lookup import (
-    LOCAL_CANDIDATE,
-    added_models,
-    added_vendor,
-    available_members,
-    find_available_member,
-    find_default_member,
-    find_retirement,
-    is_available,
-    missing_added_key,
-    resolve_member,
-    vendor_of,
-)
 from council.settings.network import find_key_leaks
 from council.store.interface import DecisionOutcome, SeatOutcome
 from council.text_cleanup import single_line
@@ -202,7 +190,7 @@ def _list_wanted(convener: Convener, preview: SeatingPreview) -> list[str]:
 def _resolve_members(convener: Convener, members: Iterable[str]) -> Iterable[str]:
     for member in members:
         try:
-            yield resolve_member(member, convener.settings, convener.env)
+            yield lookup.resolve_member(member, convener.settings, convener.env)
         except ConfigError:  # reported by the seating
             continue
 
@@ -251,7 +239,7 @@ async def _probe_provider(convener: Convener, provider: Provider, member: str, n
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
         fix = "pip install 'model-council[pai]'"
         return _build_state("not installed", is_configured, installed=False, next=fix)
-    if not is_available(provider, convener.settings, convener.env):
+    if not lookup.is_available(provider, convener.settings, convener.env):
         need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
         keep = f", or `council keys set {need}`" if provider.api_key_env else ""
         return _build_state("not configured", is_configured, next=f"set {need}{keep}")
@@ -311,7 +299,7 @@ async def _check_added(convener: Convener, prefix: str, members: list[str]) -> l
     """Check the members of an installed package: those that are wanted, else its first model."""
     named, vendor = [member for member in members if split_member(member)[0] == prefix], prefix
     with suppress(ConfigError):  # a broken package
-        vendor = added_vendor(prefix)
+        vendor = lookup.added_vendor(prefix)
     return [
         _build_row(
             convener,
@@ -326,9 +314,9 @@ async def _check_added(convener: Convener, prefix: str, members: list[str]) -> l
 
 async def _probe_added(convener: Convener, prefix: str, member: str, named: bool) -> MemberState:
     try:
-        if key := missing_added_key(prefix, convener.env):
+        if key := lookup.missing_added_key(prefix, convener.env):
             return _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
-        probed = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
+        probed = member if named else f"{prefix}:{next(iter(lookup.added_models(prefix)), 'any')}"
         answer = await probe_member(convener.members(probed))
     except ConfigError as error:  # a broken package
         return _build_state("not installed", named, installed=False, detail=str(error))
@@ -338,7 +326,7 @@ async def _probe_added(convener: Convener, prefix: str, member: str, named: bool
 
 
 async def check_local(convener: Convener, members: list[str]) -> DoctorRow:
-    member = next((name for name in members if name.startswith("local:")), LOCAL_CANDIDATE.member)
+    member = next((name for name in members if name.startswith("local:")), lookup.LOCAL_CANDIDATE.member)
     state = await _probe_local(convener, member, member in members)
     row = _build_row(convener, member, "local", "a separate process on this machine", state)
     if row["installed"]:
@@ -395,26 +383,24 @@ async def _send_test_prompt(convener: Convener, name: str) -> Usage:
 
 
 def list_members(convener: Convener, *, prices: bool = False) -> list[MemberRow]:
-    """Return every model of the catalogue, the settings and the lines: member, vendor, availability, line,
-    retirement, price.
-    """
+    """Return every model of the catalogue, the settings and the lines, with its availability, life and price."""
     settings = replace(convener.settings, vendors=())
-    ready = {candidate.member: candidate.vendor for candidate in available_members(settings, convener.env)}
+    ready = {candidate.member: candidate.vendor for candidate in lookup.available_members(settings, convener.env)}
     listed = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
     for model in catalogue().models.values():
         if not any(member.endswith(f":{model.name}") for member in ready):
             keys = [settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
-            member = find_available_member(model, settings, convener.env) if "OLLAMA_HOST" not in keys else None
+            member = lookup.find_available_member(model, settings, convener.env) if "OLLAMA_HOST" not in keys else None
             listed.append(_build_member_row(member or model.name, model.vendor, "" if member else " or ".join(keys)))
-    newest = {line: find_default_member(line, settings, convener.env) for line in catalogue().lines}
+    newest = {line: lookup.find_default_member(line, settings, convener.env) for line in catalogue().lines}
     shown = {row["member"] for row in listed}
     others = dict.fromkeys(member for member in newest.values() if member and member not in shown)
-    listed += [_build_member_row(member, vendor_of(member, settings), "") for member in others]
+    listed += [_build_member_row(member, lookup.vendor_of(member, settings), "") for member in others]
     agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items() if f"cli:{agent}" not in ready}
     listed += [_build_member_row(name, vendor, _missing_command(name, convener)) for name, vendor in agents.items()]
     listed += [row for row in _list_added_members(convener) if row["member"] not in ready]
     local_needs = "" if find_spec("xllamacpp") else "model-council[local]"
-    listed.append(_build_member_row(LOCAL_CANDIDATE.member, "local", local_needs))
+    listed.append(_build_member_row(lookup.LOCAL_CANDIDATE.member, "local", local_needs))
     rows = [_add_life(row, newest, convener) for row in listed]
     return [{**row, "price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
 
@@ -438,7 +424,7 @@ def _describe_life(member: str, newest: Mapping[str, str | None], convener: Conv
     if line is None and not split_member(member)[0]:  # without a key, the catalogue decides
         line = next((one.name for one in catalogue().lines.values() if one.snapshot == member), None)
     retired: Retirement | None = None
-    if found := find_retirement(_qualify_member(member), convener.settings, convener.env):
+    if found := lookup.find_retirement(_qualify_member(member), convener.settings, convener.env):
         retired = {"date": found.date or None, "successor": found.successor or None, "is_over": found.is_over}
     return {"line": line, "retired": retired}
 
@@ -461,7 +447,11 @@ def _list_added_members(convener: Convener) -> Iterable[ListedMember]:
     """Yield the models that installed packages list. A broken package has one row with the error."""
     for prefix in MEMBERS.added:
         try:
-            needs, vendor, models = missing_added_key(prefix, convener.env), added_vendor(prefix), added_models(prefix)
+            needs, vendor, models = (
+                lookup.missing_added_key(prefix, convener.env),
+                lookup.added_vendor(prefix),
+                lookup.added_models(prefix),
+            )
         except ConfigError as error:
             needs, vendor, models = str(error), prefix, ()
         yield from (_build_member_row(f"{prefix}:{model}", vendor, needs) for model in models or ("",))
@@ -580,9 +570,7 @@ def _lookup_price(convener: Convener, member: str) -> PriceObject | None:
 
 
 async def preview_seating(convener: Convener) -> SeatingPreview:
-    """Return the members that the next plain question would have, by its plan, with notices: first, why it would be
-    refused.
-    """
+    """Return the members of the next plain question, by its plan, with notices: first, why it would be refused."""
     try:
         plan = await convener.plan([TYPICAL_QUESTION], preview=True)
     except (ConfigError, UsageError) as error:  # the other rows show which members are available
@@ -623,9 +611,7 @@ def check_database(convener: Convener) -> list[str]:
 
 
 def list_warnings(convener: Convener) -> list[str]:
-    """Return warnings about keys that may leak, keys that the keyring does not return, and variables of
-    OpenTelemetry.
-    """
+    """Warn about keys that may leak, keys that the keyring does not return, and variables of OpenTelemetry."""
     shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]
     lines = [
         f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"

@@ -93,9 +93,7 @@ def _keep_later_phases(spending: SpendingPlan, earlier: Collection[str]) -> Spen
 
 
 def _phases_by_other_members(parent: RunSetup, now: Roster, before: list[str]) -> dict[str, list[str]]:
-    """Return, by seat, the earlier phases in which another member had the seat, including those of the parent's own
-    fork.
-    """
+    """Return, by seat, the earlier phases in which another member had the seat, also by the parent's own fork."""
     members = {seat.name: seat.member for seat in _all_seats(parent.roster)}
     return {
         seat.name: phases

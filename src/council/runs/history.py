@@ -215,9 +215,7 @@ class RunRecords:
     def __init__(
         self, folder: Path, env: Mapping[str, str], store: RunStore | None = None, *, keeps_open: bool = False
     ) -> None:
-        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after
-        `close`.
-        """
+        """`keeps_open`: use the store and connections that runs of this process share, which stay open."""
         self.folder, self.env = folder, env
         self.store_settings: Mapping[str, Any] | None = None
         self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
@@ -359,9 +357,7 @@ class RunRecords:
         return options | {"record_weights": await load_weights(self.store)}
 
     async def plan_by_advice(self, intent: Intent, make: Callable[[Intent], Awaitable[Plan]]) -> Plan:
-        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of
-        advice.
-        """
+        """Return the plan of the protocol that is worth its price, by stored evaluations and the rules of advice."""
         from council.runs.advice import plan_by_advice
 
         return await plan_by_advice(intent, make, self.env)
@@ -529,10 +525,7 @@ def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
 
 
 def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return runs with their titles or questions, for the completion of an id.
-
-    Return nothing if there is no store, or it cannot be read.
-    """
+    """Return runs with their titles or questions, to complete an id; none without a store that can be read."""
     if not _has_store(env):
         return {}
 

@@ -85,10 +85,7 @@ EXIT_COMPLETE, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_NO_ACCESS, EXIT_BUDGE
 
 
 def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
-    """Return the exit code of a run.
-
-    `stopped` is why it ended early; `absences` are the states of seats without an answer.
-    """
+    """Return the exit code of a run that ended early if `stopped`. `absences` are the states of missing seats."""
     if stopped in ("interrupted", "cancelled"):
         return EXIT_INTERRUPTED
     if stopped == "budget":
@@ -138,10 +135,7 @@ def end_cancelled(council: Council) -> Ending:
 
 
 def _end_early(council: Council, stopped: str, reason: str) -> Ending:
-    """Return an ending with a digest of all positions, then the partial verdict.
-
-    One seat's text is never the answer.
-    """
+    """Return an ending with a digest of all positions, then the partial verdict; one seat's text is no answer."""
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
     partial = council.partial_verdict
@@ -245,10 +239,7 @@ async def wait_for_release(store: RunStore, run: str) -> None:
 
 
 async def end_suspended_owner(store: RunStore, run: str) -> None:
-    """Continue the suspended owner of a cancelled run, so that it ends the run.
-
-    End the process if it stays suspended.
-    """
+    """Continue the suspended owner of a cancelled run, so that it ends the run. Kill it if it stays suspended."""
     owner = await store.find_owner(run)
     if owner is None or not owner.is_suspended:
         return

@@ -49,10 +49,7 @@ def slugify(text: str) -> str:
 
 
 def choose_report_dir(protocol: Protocol, task: str, report_dir: str | None, data: Path) -> str:
-    """Return the report folder: as configured, else by the protocol and the task.
-
-    A relative one belongs to the folder of the run.
-    """
+    """Return the report folder: as configured, relative to the run's, else by the protocol and the task."""
     if report_dir:
         return str(Path(report_dir).expanduser())
     if protocol.reports_in_project and task != "ask":
@@ -71,10 +68,7 @@ def open_report_folder(root: Path, name: str) -> Path:
 
 
 def create_report_folder(root: Path, name: str) -> Path:
-    """Create the report folder if it is missing, for this user only.
-
-    `.agents/council` gets a .gitignore: findings are private.
-    """
+    """Create the report folder, for this user only. `.agents/council` gets a .gitignore: findings are private."""
     folder = root / name
     try:
         if link := _find_link(root, folder):
@@ -90,10 +84,7 @@ def create_report_folder(root: Path, name: str) -> Path:
 
 
 def _find_link(root: Path, folder: Path) -> Path | None:
-    """Return the first link on the way from a run's folder to its report folder.
-
-    Links outside the folder are allowed.
-    """
+    """Return the first link between a run's folder and its report folder. Links outside of it are allowed."""
     if not str(folder).startswith(f"{root}{os.sep}"):
         return None
     inside = [part for part in (folder, *folder.parents) if part.is_relative_to(root) and part != root]
@@ -290,10 +281,7 @@ def write_report_files(record: Record, minutes: Minutes) -> None:
 
 
 def draft_report_files(record: Record, minutes: Minutes, report: ReportObject | None = None) -> list[str]:
-    """Write all report files as drafts beside their paths, which are returned.
-
-    This takes all the space that they need.
-    """
+    """Write the report files as drafts beside their paths, which are returned. This takes all the space they need."""
     if not minutes.report_path:
         return []
     view = find_protocol(RunSetup.of(record).protocol).load_report_view()

@@ -52,10 +52,7 @@ MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
 
 @cache
 def sends_spans() -> bool:
-    """Return whether the standard variables of OpenTelemetry configure an exporter.
-
-    They are read once, as by the exporter.
-    """
+    """Return whether the standard variables configure an exporter of OpenTelemetry. They are read once."""
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if exporter := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():

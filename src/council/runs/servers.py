@@ -26,10 +26,7 @@ def new_token() -> str:
 
 
 def load_token(env: Mapping[str, str], *, renew: bool = False) -> str:
-    """Return the token of this user's servers: open pages stay signed in when a server starts again.
-
-    `renew` replaces it.
-    """
+    """Return the token of this user's servers, or a new one: pages stay signed in when a server starts again."""
     file = _folder(env) / "token"
     if not renew and (token := _read_token(file)):
         return token

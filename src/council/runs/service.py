@@ -1,7 +1,4 @@
-"""Composition root for runs: plan, run, resume, fork, cancel, audit.
-
-Only this package connects members, store and protocols.
-"""
+"""Composition root for runs: plan, run, resume, fork, cancel, audit. It connects members, store and protocols."""
 
 from __future__ import annotations
 
@@ -380,9 +377,7 @@ class Convener(RunRecords):
         seats: Mapping[str, str] | None = None,
         stop: StopEvent | None = None,
     ) -> Minutes:
-        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is
-        unchanged.
-        """
+        """Start a new run that reuses the answers of `run` before `phase`, and later ones to unchanged requests."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
         setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
@@ -417,10 +412,7 @@ class Convener(RunRecords):
         return record, plan
 
     async def _fit_fork(self, setup: RunSetup, cap: Cap) -> SpendingPlan:
-        """Return output limits with which the requests of a fork fit its cap.
-
-        Its prompts are those of the parent's length.
-        """
+        """Return output limits with which the requests of a fork fit its cap, by the length of the parent's prompts."""
         protocol, question, roster = protocols.get_protocol(setup.protocol), setup.question, setup.roster
         words = setup.spending.limits.words
         options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
@@ -490,9 +482,7 @@ class Convener(RunRecords):
         resend: bool = True,
         only_open: bool = False,
     ) -> Minutes:
-        """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled
-        meanwhile.
-        """
+        """Continue an interrupted run without repeating answered steps. `only_open`: not one that was cancelled."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
             await wait_for_release(self.store, run)
@@ -567,10 +557,7 @@ class Convener(RunRecords):
             )
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None, refusal: str = "") -> Minutes:
-        """Run the protocol to its end.
-
-        With a `refusal` of the budget, stored answers are replayed and no request is sent.
-        """
+        """Run the protocol to its end. With a `refusal` of the budget, stored answers are replayed, nothing is sent."""
         council = self._make_council(ledger)
         if refusal:
             council.carry_out = partial(_skip_step, refusal)

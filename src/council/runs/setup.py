@@ -1,6 +1,4 @@
-"""First setup: find keys, logins and local endpoints, test them without a paid call, and choose the seats for the
-user's file.
-"""
+"""First setup: find keys, logins and local endpoints, test them without a paid call, and choose the seats."""
 
 from __future__ import annotations
 
@@ -245,9 +243,7 @@ def _find_catalogue_member(source: Source, name: str) -> str:
 
 
 def _pick_member(source: Source, settings: Settings) -> str:
-    """Return a model for an endpoint that the catalogue does not know: one that the settings name, else the first
-    listed.
-    """
+    """Return a model for an endpoint outside the catalogue: one that the settings name, else the first listed."""
     places = (*settings.seats.values(), settings.chair)
     named = [*settings.models.values(), *(place.model for place in places if place.model)]
     own = [member for member in named if split_member(member)[0] == source.name]
@@ -285,9 +281,7 @@ def _places() -> list[str]:
 
 
 def assign_seats(models: Sequence[VendorModels]) -> list[VendorModels]:
-    """Return the vendor of each seat and of the chair: the seat's default vendor, else an unused one, else the least
-    used.
-    """
+    """Return the vendors of seats and chair: the seat's default vendor, else an unused one, else the least used."""
     by_vendor = {one.vendor: one for one in models}
     wanted = {seat: catalogue().lines[row["model"]].vendor for seat, row in catalogue().seating.items()}
     seated: dict[str, VendorModels] = {}

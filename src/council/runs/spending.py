@@ -1,6 +1,4 @@
-"""Spending of stored runs: sums by day, member, protocol, folder and run, what stops saved, and the rest of today's
-budget.
-"""
+"""Spending of stored runs: sums by day, member, protocol, folder and run, and the rest of today's budget."""
 
 from __future__ import annotations
 
@@ -121,10 +119,7 @@ def parse_since(value: str, now: float) -> str:
 
 
 def summarize_spending(rows: Sequence[SpentRequest], since: str, today: str, day_cap: float | None) -> SpendingObject:
-    """Return the `council.spend/1` object.
-
-    What runs hold for requests that are still to be sent counts for today only.
-    """
+    """Return the `council.spend/1` object. What runs hold for requests still to be sent counts for today only."""
     of_today = [row for row in rows if row["day"] == today]
     rows = [row for row in rows if row["key"] != HOLD_KEY]
     days = _group_rows(rows, "day")
@@ -227,9 +222,7 @@ def _sum_usd(rows: Iterable[SpentRequest]) -> float:
 
 
 def _summarize_day(rows: Sequence[SpentRequest], day: str, cap: float | None) -> TodaySpending:
-    """Sum what counts for the cap of a day: `usd` includes `reserved`, open requests and those still to be sent, and
-    `in_doubt`.
-    """
+    """Sum what counts for the cap of a day: `usd` includes `in_doubt`, and `reserved` with what is still to be sent."""
     usd = _sum_usd(rows)
     left = None if cap is None else max(0.0, round(cap - usd, 9))
     reserved = _sum_usd(row for row in rows if row["charged"] is None)

@@ -131,10 +131,7 @@ def make_exporter() -> SpanExporter:
 
 
 def trace_run(ledger: Ledger, *, content: bool) -> Listener:
-    """Return a listener that makes the spans of a run and passes each event on.
-
-    A failure ends the spans, not the run.
-    """
+    """Return a listener that makes the spans of a run and passes events on. A failure ends the spans only."""
     listener = ledger.on_event
     try:
         content = content or os.environ.get(CONTENT_VARIABLE, "").lower() in CONTENT_VALUES

@@ -47,10 +47,7 @@ async def request_worker(run: str, env: Mapping[str, str]) -> None:
 
 
 async def ensure_worker(store: RunStore, run: str, env: Mapping[str, str]) -> str:
-    """Make sure that a worker executes a queued run. Return a warning, or "".
-
-    The workers of a shared store are started by their owners.
-    """
+    """Make sure that a worker executes a queued run. Return a warning if no worker of a shared store is alive."""
     if not store.is_shared:
         await request_worker(run, env)
         return ""
@@ -152,10 +149,7 @@ def _name_log(env: Mapping[str, str]) -> str:
 
 @contextmanager
 def worker_lock(folder: Path, inherited: int | None = None) -> Iterator[int | None]:
-    """Hold the lock of the single worker; yield None if another process has it.
-
-    The system releases it after kill -9.
-    """
+    """Hold the lock of the single worker; yield None if another process has it. It is released after kill -9."""
     make_private_folder(folder)
     handle = open_private_handle(folder / "worker.lock", os.O_RDWR) if inherited is None else inherited
     try:

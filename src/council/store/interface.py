@@ -43,10 +43,7 @@ class RunState:
 
     @property
     def status(self) -> RunStatus:
-        """Return the status to show.
-
-        Without a process, a detached run waits for the worker, and any other is stopped.
-        """
+        """Return the status to show. A detached run without a process waits for the worker, any other is stopped."""
         if self.stored is not RunStatus.RUNNING or self.is_owned:
             return self.stored
         return RunStatus.QUEUED if self.is_detached else RunStatus.STOPPED
@@ -260,10 +257,7 @@ class Charge(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpendingRow:
-    """Stored spending of one request.
-
-    `reserved` is None if the price is unknown, `charged` until there is an answer.
-    """
+    """Stored spending of one request. `reserved` is None without a price, `charged` until there is an answer."""
 
     member: str
     price: PriceObject | None
@@ -286,10 +280,7 @@ class SpendingRow:
 
 
 class SpentRequest(TypedDict):
-    """A request that may cost money, in the order in which it is selected.
-
-    What belongs to its run is None if the run was removed.
-    """
+    """A request that may cost money, in the order in which it is selected. A removed run has None for its fields."""
 
     run: str
     key: str
@@ -387,10 +378,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """Key of a request that a client may repeat, and the digest of its content.
-
-    The owner is "" for the server's own token.
-    """
+    """Key of a request that a client may repeat, and the digest of its content. The server itself has the owner ""."""
 
     owner: str
     key: str

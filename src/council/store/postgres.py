@@ -22,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from council.errors import RunOwned, StoreError
 from council.settings.private_files import make_private_folder
+from council.store import postgres_statements as sql
 from council.store.interface import BudgetRefusal, Hold, Row, RunOwner, StoreAddress
 from council.store.leases import (
     RENEW_LEASES,
@@ -40,21 +41,6 @@ from council.store.postgres_connection import (
     limit_transactions,
     migrate,
     translate,
-)
-from council.store.postgres_statements import (
-    ADD_LEASE,
-    CHANGED,
-    GROUPED,
-    INSERTED,
-    INVALID_INDEXES,
-    LEASE_LOST,
-    LOST_ROWS,
-    MARK_BATCH,
-    PACKED,
-    PUBLIC_KINDS,
-    RELEASE_LEASE,
-    make_change,
-    make_insert,
 )
 from council.store.postgres_workers import WorkerTables
 from council.store.queries import reserve_spending
@@ -245,16 +231,13 @@ class PostgresStore(WorkerTables):
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.ProgrammingError, OverflowError) as error:
             self._note_split(error)
         except psycopg.Error as error:
-            if error.sqlstate != LEASE_LOST:
+            if error.sqlstate != sql.LEASE_LOST:
                 raise
         self._rollback()
         return self._commit_separately(jobs)
 
     def _note_split(self, error: BaseException) -> None:
-        """Count a transaction that is repeated job by job, because the rows of a job were refused.
-
-        Log the first one.
-        """
+        """Count a transaction that is repeated job by job, because rows of a job were refused. Log the first one."""
         self.split_commits += 1
         if self.split_commits == 1:
             logger.warning("%s; the rows of each run were stored separately", self._explain(error))
@@ -263,7 +246,7 @@ class PostgresStore(WorkerTables):
         """Return whether the order of a job's rows over tables does not matter."""
         if job.work is None:
             return True
-        return bool(job.rows) and job.run not in self._failures and GROUPED.issuperset(kind for kind, _ in job.rows)
+        return bool(job.rows) and job.run not in self._failures and sql.GROUPED.issuperset(kind for kind, _ in job.rows)
 
     def _commit_grouped(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
         """Send the rows of all jobs with one statement for each kind. Without other work, one round trip is enough."""
@@ -276,7 +259,7 @@ class PostgresStore(WorkerTables):
                 raw.execute("BEGIN")
                 for leases, _ in statements:
                     for values in leases:
-                        raw.execute(translate(ADD_LEASE), values)
+                        raw.execute(translate(sql.ADD_LEASE), values)
                 self._mark_batch(self._list_held(jobs))
                 for (is_grouped, part), (_, inserts) in zip(parts, statements, strict=True):
                     if is_grouped:
@@ -295,7 +278,7 @@ class PostgresStore(WorkerTables):
         return outcomes
 
     def _mark_batch(self, held: str) -> None:
-        self._db.raw.execute(MARK_BATCH, (self._id, self._batch))
+        self._db.raw.execute(sql.MARK_BATCH, (self._id, self._batch))
         if held:
             self._db.raw.execute("SELECT check_leases($1)", (held,))
 
@@ -307,13 +290,13 @@ class PostgresStore(WorkerTables):
 
     def _group_rows(self, of_run: Mapping[str, Sequence[Row]]) -> tuple[list[Any], list[tuple[str, list[Any]]]]:
         """Return the values of new leases, and one statement with its values for each kind of row."""
-        rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "discard_stream", *INSERTED, *CHANGED)}
+        rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "discard_stream", *sql.INSERTED, *sql.CHANGED)}
         for run, found in of_run.items():
             for kind, values in self._pack(run, without_discarded(found), rows["text"]):
                 rows[kind].append((run, *values))
         leases, statements = rows.pop("lease"), []
         for kind, found_rows in rows.items():
-            make = make_insert if kind in INSERTED else make_change
+            make = sql.make_insert if kind in sql.INSERTED else sql.make_change
             for start in range(0, len(found_rows), MAX_ROWS):
                 part = found_rows[start : start + MAX_ROWS]
                 statements.append((make(kind, len(part)), clean_values([value for row in part for value in row])))
@@ -321,7 +304,7 @@ class PostgresStore(WorkerTables):
 
     def _pack(self, run: str, rows: Sequence[Row], texts: list[Any]) -> Sequence[Row]:
         """Return rows with references instead of long texts, which are added to `texts`."""
-        if PACKED.isdisjoint(kind for kind, _ in rows):
+        if sql.PACKED.isdisjoint(kind for kind, _ in rows):
             return rows
         writer = self._texts.get(run)
         if writer is None:
@@ -353,14 +336,14 @@ class PostgresStore(WorkerTables):
 
     def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
         token = self._owned_runs.get(run, 0)
-        if GROUPED.issuperset(kind for kind, _ in rows):
+        if sql.GROUPED.issuperset(kind for kind, _ in rows):
             return self._insert_group(run, rows, token)
         insert = super()._insert_rows(run, [row for row in rows if row[0] not in ("lease", "release_lease")])
 
         def work(db: Any) -> None:
             for kind, values in rows:
                 if kind == "lease":
-                    db.execute(ADD_LEASE, (run, *values))
+                    db.execute(sql.ADD_LEASE, (run, *values))
             if token:
                 self._check_lease(db, run, token)
             if writer := self._texts.get(run):
@@ -368,7 +351,7 @@ class PostgresStore(WorkerTables):
             insert(db)
             for kind, values in rows:
                 if kind == "release_lease":
-                    db.execute(RELEASE_LEASE, values)
+                    db.execute(sql.RELEASE_LEASE, values)
 
         return work
 
@@ -378,7 +361,7 @@ class PostgresStore(WorkerTables):
         def work(db: Any) -> None:
             leases, statements = self._group_rows({run: rows})
             for values in leases:
-                db.execute(ADD_LEASE, values)
+                db.execute(sql.ADD_LEASE, values)
             if token:
                 self._check_lease(db, run, token)
             for statement, values in statements:
@@ -391,7 +374,7 @@ class PostgresStore(WorkerTables):
         try:
             db.execute("SELECT check_leases(?)", (f"{run}:{token}",))
         except psycopg.Error as error:
-            if error.sqlstate != LEASE_LOST:
+            if error.sqlstate != sql.LEASE_LOST:
                 raise
             raise explain_loss(run, self.lease_seconds) from error
 
@@ -402,7 +385,7 @@ class PostgresStore(WorkerTables):
         changed, ended = set(), []
         for job, (_, error) in zip(jobs, outcomes, strict=True):
             for kind, _ in job.rows if error is None else ():
-                if kind in PUBLIC_KINDS:
+                if kind in sql.PUBLIC_KINDS:
                     changed.add(job.run)
                 if kind == "close":
                     ended.append(job.run)
@@ -511,7 +494,7 @@ class PostgresStore(WorkerTables):
 
     async def check_integrity(self) -> list[str]:
         """Return the problems of the tables: invalid indexes, and rows of runs that do not exist."""
-        return [row[0] for row in await self._select(f"{INVALID_INDEXES} UNION ALL {LOST_ROWS}")]
+        return [row[0] for row in await self._select(f"{sql.INVALID_INDEXES} UNION ALL {sql.LOST_ROWS}")]
 
     async def size(self) -> int:
         query = """SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS BIGINT) FROM pg_class

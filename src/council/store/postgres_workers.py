@@ -59,9 +59,7 @@ HAND_ON = f"""INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lo
 
 
 class WorkerTables(RunStore):
-    """What a store of several machines has for workers, with its own connection and thread: commits do not wait for
-    the disk.
-    """
+    """What a shared store has for workers, on its own connection and thread: commits do not wait for the disk."""
 
     is_shared = True
     url: str
@@ -105,10 +103,7 @@ class WorkerTables(RunStore):
         await self._execute_aside(HAND_ON, queue, run, tries, seconds)
 
     async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns for requests to a provider.
-
-        Return the seconds until the first; the others follow at the interval.
-        """
+        """Reserve turns for requests to a provider, one in each interval. Return the seconds until the first."""
         ((delay,),) = await self._execute_aside(LEASE_TURNS, provider, interval, count)
         return float(delay)
 

@@ -351,10 +351,7 @@ class RunStore(UserQueries):
             self._failures.setdefault(job.run, error)
 
     async def _read(self, work: Callable[[Connection], R], *, after_own_writes: bool = True) -> R:
-        """Read on the connection for reads.
-
-        The rows that this process has queued are included if they can be written.
-        """
+        """Read on the connection for reads, with the rows that this process has queued if they can be written."""
         if after_own_writes:
             self._send_all_batches()
             if self._writer.open_jobs:  # `wait_for` would ignore a cancellation at the moment of the result

@@ -1,6 +1,4 @@
-"""Run store in one SQLite file: open, lock and check the file, explain its errors, and read one that cannot be
-written.
-"""
+"""Run store in one SQLite file: open, lock and check it, explain its errors, and read one that is read-only."""
 
 from __future__ import annotations
 
@@ -65,10 +63,7 @@ DAMAGE_WORDS = (
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database to write, create it if it is missing, and bring it to the present schema.
-
-    Another one stays as it is.
-    """
+    """Open the database of a store to write, create it if it is missing, and bring it to the present schema."""
     if has_lost_file(path):
         raise StoreError(explain_damage("the file is empty, but its log is not", path))
     if not path.exists():  # SQLite would create it by the umask
@@ -290,9 +285,7 @@ def _can_open_files() -> bool:
 
 
 class ReadOnlyCopy:
-    """A database that cannot be written: opened as it is, or as a temporary copy if it has to be recovered or
-    migrated.
-    """
+    """A read-only database: opened as it is, or as a temporary copy if it has to be recovered or migrated."""
 
     def __init__(self, path: Path) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -352,10 +345,7 @@ _last_checks: dict[Path, float] = {}  # by database: when this process checked i
 
 
 class SqliteStore(RunStore):
-    """Run store in one SQLite file.
-
-    A store that cannot be written can still be read. A run is locked by a file lock.
-    """
+    """Run store in one SQLite file, which may be read-only. A run is locked by a file lock."""
 
     database_errors = (OSError, sqlite3.Error, OverflowError, UnicodeDecodeError)
 

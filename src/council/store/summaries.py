@@ -1,7 +1,4 @@
-"""Summaries of runs: one short row for each run, so that lists read no setup and no report.
-
-Triggers keep them current.
-"""
+"""Summaries of runs: one short row for each, so that lists read no setup and no report. Triggers keep them current."""
 
 from __future__ import annotations
 
@@ -48,10 +45,7 @@ NO_LIMIT = 1 << 62  # rows
 def select_summaries(
     db: Connection, filters: Mapping[str, object], before: str | None, limit: int | None
 ) -> list[StoredRun]:
-    """Return the runs that match every filter: unfinished first, then newest.
-
-    `before` is the last run of the previous page.
-    """
+    """Return the runs that match every filter, unfinished first, then newest, after the run `before`."""
     where, values = _make_conditions(filters)
     if before:
         where, values = f"{where} AND {AFTER_CURSOR}", [*values, before]

@@ -87,9 +87,7 @@ class TextWriter:
         return dump_compact(self._replace_texts(value))
 
     def pack_request(self, body: bytes) -> bytes:
-        """Return a request with references if it is JSON that can be restored exactly; any other is returned as it
-        is.
-        """
+        """Return a request with references if it is JSON that can be restored exactly, any other as it is."""
         if isinstance(body, JsonBytes):
             return REQUEST_MARK + self.pack(body.value).encode()
         with suppress(ValueError, RecursionError):  # not JSON, or a lone surrogate
@@ -359,9 +357,7 @@ def list_texts(db: Connection, run: str) -> list[str]:
 
 
 def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list[str]:
-    """Return the runs whose question, statements and answer contain all of the words, ignoring case, in the order of
-    lists.
-    """
+    """Return the runs whose question, statements and answer contain all of the words, in the order of lists."""
     wanted = [word.casefold() for word in words]
     found, unsure = _look_up(db, wanted) if has_index(db) else (None, wanted)
     matches = (
@@ -373,9 +369,7 @@ def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list
 
 
 def _look_up(db: Connection, wanted: Sequence[str]) -> tuple[set[int] | None, list[str]]:
-    """Return the numbers of the runs that may match, None for all, and the words that have to be looked up in their
-    texts.
-    """
+    """Return the numbers of the runs that may match, None for all, and the words to look up in their texts."""
     found: set[int] | None = None
     unsure: list[str] = []
     for word in wanted:
