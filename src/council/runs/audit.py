@@ -72,10 +72,7 @@ def _check_results(record: Record) -> Iterator[str]:
         if keys.count(key) != 1:
             yield f'the result "{key}" has {keys.count(key)} events, not 1'
         free = key.endswith(("/look", "/search", "/join")) or (key not in record.attempts and is_fork)
-        answers = [
-            one.result for one in record.attempts.get(key, []) if one.result is not None and "text" in one.result
-        ]
-        if not free and not answers:
+        if not free and not any(one.result and "text" in one.result for one in record.attempts.get(key, [])):
             yield f'the result "{key}" has no attempt with an answer'
     for key in set(keys) - record.results.keys():
         yield f'the statement "{key}" has no result'
@@ -83,7 +80,12 @@ def _check_results(record: Record) -> Iterator[str]:
 
 def _check_attempts(record: Record) -> Iterator[str]:
     """Check that attempts are numbered, belong to a step, and end with the accepted answer."""
-    before_result = _list_attempts_before_results(record)
+    stated, before_result = set[str](), set[tuple[str, int]]()
+    for event in _iter_events(record):
+        if isinstance(event, ev.Stated):
+            stated.add(event.key)
+        elif isinstance(event, ev.Attempted) and event.key not in stated:
+            before_result.add((event.key, event.n))
     for key, attempts in record.attempts.items():
         if [attempt.n for attempt in attempts] != list(range(1, len(attempts) + 1)):
             yield f'the attempts of "{key}" are not numbered from 1 without a gap'
@@ -91,17 +93,6 @@ def _check_attempts(record: Record) -> Iterator[str]:
             yield f'the attempts of "{key}" belong to no step'
         if key in record.results and attempts and (key, attempts[-1].n) not in before_result:
             yield f'"{key}" was asked again after its result was stored'
-
-
-def _list_attempts_before_results(record: Record) -> set[tuple[str, int]]:
-    stated: set[str] = set()
-    found: set[tuple[str, int]] = set()
-    for event in _iter_events(record):
-        if isinstance(event, ev.Stated):
-            stated.add(event.key)
-        elif isinstance(event, ev.Attempted) and event.key not in stated:
-            found.add((event.key, event.n))
-    return found
 
 
 def _check_rejections(record: Record) -> Iterator[str]:

@@ -28,7 +28,7 @@ from council.planning.setup import RunSetup
 from council.runs.outcome import Ending
 from council.runs.queues import ANY_WORKER, explain_folder_need, host_queue
 from council.runs.service import Convener
-from council.runs.worker import STOP_SIGNALS, WorkerLoop, explain_failure
+from council.runs.worker import WorkerLoop, explain_failure
 from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import Record, StoreAddress
@@ -119,10 +119,8 @@ class DatabaseWorker(WorkerLoop):
         self.tables = cast("WorkerTables", self.store)
         self.url, self.lease_seconds = address.url, address.lease_seconds
         self.folder, self.config = (folder or Path.cwd()).resolve(), config
-        self.queues = tuple(dict.fromkeys(host_queue() if one == "host" else one for one in queues)) or (
-            ANY_WORKER,
-            host_queue(),
-        )
+        named = dict.fromkeys(host_queue() if one == "host" else one for one in queues)
+        self.queues = tuple(named) or (ANY_WORKER, host_queue())
         self.concurrency, self.drain_seconds = concurrency, drain_seconds
         self.poll_interval = min(MAX_TICK_S, self.lease_seconds / 3)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
@@ -280,17 +278,8 @@ class DatabaseWorker(WorkerLoop):
 # Entry points
 
 
-async def _serve_until_signal(worker: DatabaseWorker) -> None:
-    for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, worker.stop)
-    await worker.serve()
-
-
 def run_database_worker(address: StoreAddress, **options: Any) -> int:
-    async def serve() -> None:
-        await _serve_until_signal(DatabaseWorker(address, os.environ, **options))
-
-    asyncio.run(serve())
+    asyncio.run(DatabaseWorker(address, os.environ, **options).serve_until_signal())
     return 0
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from council import events as ev
 from council import protocols
@@ -35,12 +36,7 @@ def build_digest(
     title = f"{wording.heading(f'digest_{stopped}')}{wording.colon}{wording.heading('digest')}"
     lines = [f"## {title}", "", wording.heading("not_weighed"), ""]
     for statement in positions.values():
-        lines += [
-            f"### {_format_title(statement.seat)}",
-            "",
-            _make_excerpt(statement.said),
-            "",
-        ]
+        lines += [f"### {_format_title(statement.seat)}", "", _make_excerpt(statement.said), ""]
     if tally:
         rows = [f"- {seat.capitalize()}{wording.colon}{stance}" for seat, stance in tally]
         lines += [f"### {wording.heading('tally')}", "", *rows, ""]
@@ -61,9 +57,7 @@ def _make_excerpt(text: str) -> str:
 
 def _format_dissent(tally: Sequence[tuple[str, str]], wording: Wording) -> list[str]:
     """List the seats outside the majority; a tie has no majority and so no dissent."""
-    counts: dict[str, int] = {}
-    for _, stance in tally:
-        counts[stance] = counts.get(stance, 0) + 1
+    counts = Counter(stance for _, stance in tally)
     most = max(counts.values())
     if list(counts.values()).count(most) > 1 or len(counts) == 1:
         return []
@@ -72,16 +66,8 @@ def _format_dissent(tally: Sequence[tuple[str, str]], wording: Wording) -> list[
 
 
 ACCESS_STATES = ("failed(auth)", "failed(quota)")
-EXIT_COMPLETE, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_NO_ACCESS, EXIT_BUDGET, EXIT_GATED, EXIT_INTERRUPTED = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    10,
-    130,
-)
+EXIT_COMPLETE, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_NO_ACCESS, EXIT_BUDGET = range(6)
+EXIT_GATED, EXIT_INTERRUPTED = 10, 130
 
 
 def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
@@ -123,15 +109,8 @@ async def run_protocol(council: Council, protocol: protocols.Protocol, options: 
     return Ending("incomplete" if verdict.incomplete else "complete", shown, reason=verdict.incomplete)
 
 
-def end_interrupted(council: Council) -> Ending:
-    return replace(
-        _end_early(council, "interrupted", "interrupted before the last step was done"),
-        status="incomplete",
-    )
-
-
-def end_cancelled(council: Council) -> Ending:
-    return replace(_end_early(council, "cancelled", "cancelled before the last step was done"), status="incomplete")
+def end_stopped(council: Council, stopped: Literal["interrupted", "cancelled"]) -> Ending:
+    return replace(_end_early(council, stopped, f"{stopped} before the last step was done"), status="incomplete")
 
 
 def _end_early(council: Council, stopped: str, reason: str) -> Ending:
@@ -164,24 +143,17 @@ async def name_resume(store: RunStore, run: str) -> AsyncIterator[None]:
         command = f"`council resume {run}`"
         if command in error.template:
             raise
-        kept = await _is_stored(store, run)
-        if kept is None:
+        kept = ""
+        try:
+            await store.run_state(run)
+            kept = f"the stored answers of run {run} are kept: continue it with {command}"
+        except UnknownRun:
+            kept = "nothing was sent and no run is stored"
+        except CouncilError:  # the store cannot be read
+            pass
+        if not kept:
             raise
-        kept_text = f"the stored answers of run {run} are kept: continue it with {command}"
-        raise StoreError(
-            f"{error.template}; {kept_text if kept else 'nothing was sent and no run is stored'}"
-        ) from error
-
-
-async def _is_stored(store: RunStore, run: str) -> bool | None:
-    """Return whether a run is in the store, or None if the store cannot be read."""
-    try:
-        await store.run_state(run)
-    except UnknownRun:
-        return False
-    except CouncilError:
-        return None
-    return True
+        raise StoreError(f"{error.template}; {kept}") from error
 
 
 async def wait_for_ending(
@@ -216,13 +188,6 @@ def note_other_version(ledger: Ledger) -> None:
 
 
 # Owners of runs
-
-
-@asynccontextmanager
-async def hold_run(store: RunStore, run: str) -> AsyncIterator[None]:
-    """Hold the lock of a stored run inside the block."""
-    async with store.lock_run(run), name_resume(store, run):
-        yield
 
 
 async def wait_for_release(store: RunStore, run: str) -> None:

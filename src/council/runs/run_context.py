@@ -146,11 +146,8 @@ class RunContext:
         """Raise UsageError if there is a cost cap and a member's price is unknown."""
         unknown = [name for name in roster.member_names if self.price(name) is None] if self.caps else []
         if unknown and not self.flags.get("allow_unpriced"):
-            own = (
-                " in your own file, because a price of the project does not count for your cap,"
-                if self.settings.user_prices is not None
-                else ""
-            )
+            why = " in your own file, because a price of the project does not count for your cap,"
+            own = why if self.settings.user_prices is not None else ""
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
                 f'set [prices."{unknown[0]}"]{own} or pass {option("allow_unpriced", True)}'
@@ -165,8 +162,7 @@ class RunContext:
     def check_installed(self, names: Iterable[str]) -> None:
         """Raise if a member needs software or a file that is missing; nothing is downloaded or started."""
         for name in sorted(names):
-            check = getattr(self.members(name), "check_installed", None)
-            if check:
+            if check := getattr(self.members(name), "check_installed", None):
                 check()
 
     def make_budget(self, record: Record, store: RunStore) -> Budget:
@@ -225,7 +221,10 @@ class RunContext:
     # Look-ups and search
 
     def make_effects(self, setup: RunSetup, folder: Path) -> Effects:
-        effects: Effects = {"look": _make_lookup_effect(folder, redact=setup.look != "refuse")}
+        async def run_lookup(wanted: LookupQuery) -> Sequence[LookupRow]:
+            return await asyncio.to_thread(look, folder, dict(wanted), redact=setup.look != "refuse")
+
+        effects: Effects = {"look": run_lookup}
         provider = setup.options.get("search")
         if isinstance(provider, str):
             effects["search"] = self._make_search_effect(provider, folder)
@@ -261,13 +260,6 @@ def _make_hedged_loop(store: RunStore) -> Callable[[Caller, Step], RetryLoop]:
             return []
 
     return hedge_with(HedgePolicy(past_seconds))
-
-
-def _make_lookup_effect(root: Path, *, redact: bool) -> Callable[[LookupQuery], Awaitable[Sequence[LookupRow]]]:
-    async def run_lookup(wanted: LookupQuery) -> list[LookupRow]:
-        return await asyncio.to_thread(look, root, dict(wanted), redact=redact)
-
-    return run_lookup
 
 
 def close_shared() -> None:

@@ -12,14 +12,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from council import events as ev
 from council import protocols
 from council.calling.budget import Caps, SpendingPlan, explain_refusal, local_date, top_phase
 from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
-from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
+from council.engine.ledger import Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.plan_object import Conversation, PlanObject
 from council.engine.prompting import Prompts
@@ -68,18 +68,22 @@ from council.runs.history import RunRecords
 from council.runs.outcome import (
     Ending,
     StopEvent,
-    end_cancelled,
-    end_interrupted,
+    end_stopped,
     end_suspended_owner,
     has_returned,
-    hold_run,
     name_resume,
     note_other_version,
     run_protocol,
     wait_for_ending,
     wait_for_release,
 )
-from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
+from council.runs.report_files import (
+    choose_report_path,
+    create_report_folder,
+    emit_votes,
+    last_report_path,
+    redact_event,
+)
 from council.runs.run_context import PERSISTED_FLAGS, RunContext
 from council.runs.spending import SpendingObject, summarize_spending
 from council.search import can_search
@@ -116,10 +120,8 @@ class Convener(RunRecords):
 
     def _load_folder(self, folder: Path) -> None:
         """Load the settings and members of a folder: the current one, or the folder of a stored run."""
-        self.folder, self.run_context = (
-            folder,
-            RunContext(folder, self.env, self._flags, self._config, self._extra_members),
-        )
+        self.folder = folder
+        self.run_context = RunContext(folder, self.env, self._flags, self._config, self._extra_members)
         self.env = self.run_context.env
         self.store_settings = self.run_context.settings.store
 
@@ -133,14 +135,13 @@ class Convener(RunRecords):
 
     async def open_store(self, protocol: str, task: str) -> RunStore:
         """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
-        store = self.store
-        await store.require_sound()
-        report_files.open_report_folder(self.folder, self._report_dir(protocol, task, store))
-        return store
+        await self.store.require_sound()
+        report_files.open_report_folder(self.folder, self._report_dir(protocol, task))
+        return self.store
 
-    def _report_dir(self, protocol: str, task: str, store: RunStore) -> str:
+    def _report_dir(self, protocol: str, task: str) -> str:
         named = protocols.find_protocol(protocol)
-        return report_files.choose_report_dir(named, task, self.settings.report_dir, store.folder)
+        return report_files.choose_report_dir(named, task, self.settings.report_dir, self.store.folder)
 
     async def close(self) -> None:
         """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
@@ -456,14 +457,7 @@ class Convener(RunRecords):
         self, store: RunStore, record: Record, plan: PlanObject, on_event: Listener, stop: StopEvent | None
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
-            ledger = Ledger(
-                store,
-                record,
-                on_event,
-                redact=redact_event,
-                source=await self._load_inheritance(record),
-                changed_seats=RunSetup.of(record).changed_seats,
-            )
+            ledger = await self._make_ledger(record, on_event)
             if refusal := await self._hold_budget(ledger):
                 raise BudgetSpent(refusal)
             convened = ev.Convened(record.run, record.name, dict(plan), record.folder)
@@ -486,7 +480,7 @@ class Convener(RunRecords):
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
             await wait_for_release(self.store, run)
-        async with RUN_LIMIT.acquire(), hold_run(self.store, run):
+        async with RUN_LIMIT.acquire(), self.store.lock_run(run), name_resume(self.store, run):
             record = await self.store.load(run)
             require_first_event(record)
             if record.status == RunStatus.COMPLETE:
@@ -501,15 +495,7 @@ class Convener(RunRecords):
             await self.open_store(setup.protocol, setup.question.task)
             await self._prepare_members(setup.roster, on_event)
             on_past_entries(list(record.entries))
-            ledger = Ledger(
-                self.store,
-                record,
-                on_event,
-                strict=is_ours(record),
-                redact=redact_event,
-                source=await self._load_inheritance(record),
-                changed_seats=RunSetup.of(record).changed_seats,
-            )
+            ledger = await self._make_ledger(record, on_event)
             refusal = await self._hold_budget(ledger)
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
@@ -518,18 +504,24 @@ class Convener(RunRecords):
             note_other_version(ledger)
             return await self._deliberate(ledger, stop, refusal)
 
-    async def _load_inheritance(self, record: Record) -> ForkSource | None:
-        """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
-        fork = RunSetup.of(record).fork
-        return make_inheritance(await self.store.load(fork["run"]), fork) if fork else None
+    async def _make_ledger(self, record: Record, on_event: Listener) -> Ledger:
+        """Return the ledger of a run; that of a fork has the answers that it may reuse from its parent run."""
+        setup = RunSetup.of(record)
+        return Ledger(
+            self.store,
+            record,
+            on_event,
+            strict=is_ours(record),
+            redact=redact_event,
+            source=make_inheritance(await self.store.load(setup.fork["run"]), setup.fork) if setup.fork else None,
+            changed_seats=setup.changed_seats,
+        )
 
     def _reopen_finished(self, record: Record) -> Minutes:
         """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
         minutes = Minutes.fold(record.entries)
+        report_files.write_missing_files(record, minutes)
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
-        path = Path(record.folder) / minutes.report_path
-        if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
-            report_files.write_report_files(record, Minutes.fold(record.entries))
         return minutes
 
     async def cancel(self, run: str) -> bool:
@@ -550,7 +542,7 @@ class Convener(RunRecords):
         try:
             self._restore_run_context(record)
             ledger = Ledger(self.store, record, redact=redact_event)
-            await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
+            await self._close_run(ledger, end_stopped(self._make_council(ledger), "cancelled"))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
             await report_files.close_failed_run(
                 self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
@@ -568,11 +560,10 @@ class Convener(RunRecords):
         try:
             ending = await wait_for_ending(work, stop, recalled)
         except asyncio.CancelledError:
-            await self._close_run(ledger, end_interrupted(council))
+            await self._close_run(ledger, end_stopped(council, "interrupted"))
             raise
-        return await self._close_run(
-            ledger, ending or (end_cancelled if has_returned(recalled) else end_interrupted)(council)
-        )
+        stopped: Literal["cancelled", "interrupted"] = "cancelled" if has_returned(recalled) else "interrupted"
+        return await self._close_run(ledger, ending or end_stopped(council, stopped))
 
     async def _wait_for_cancel(self, record: Record) -> None:
         """Return when a cancel request has been stored for the run. A run that was only now stored has none."""
@@ -646,8 +637,8 @@ class Convener(RunRecords):
         if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
             return ""
         setup = RunSetup.of(record)
-        report_dir = self._report_dir(setup.protocol, setup.question.task, self.store)
-        folder = find_report_folder(record, report_dir, earlier)
+        report_dir = self._report_dir(setup.protocol, setup.question.task)
+        folder = create_report_folder(Path(record.folder), str(Path(earlier).parent) if earlier else report_dir)
         path = earlier or choose_report_path(record, folder)
         emit_votes(ledger, minutes, folder)
         return path
@@ -655,18 +646,19 @@ class Convener(RunRecords):
     # Audit
 
     async def audit(self, run: str) -> list[str]:
-        """Return the problems found in a run's record; an empty list if there are none."""
+        """Return the problems found in a run's record."""
         return (await self.audit_with_remark(run))[0]
 
     async def audit_with_remark(self, run: str) -> tuple[list[str], str]:
         """Return the problems found in a run's record, and a remark if the rules have changed since it was made."""
         record = await self.store.load(await self.resolve_run(run))
-        ours = is_ours(record)  # other versions format reports differently
-        kept = record.report
-        problems = audit_record(record, lambda entries: encode_report(Minutes.fold(entries)) if ours else kept)
-        if ours and record.status == RunStatus.COMPLETE:
+        if not is_ours(record):  # other versions format reports differently
+            problems = audit_record(record, lambda entries: record.report)
+            return problems, f"made by {describe_version(record)}: {RULES_CHANGED}"
+        problems = audit_record(record, lambda entries: encode_report(Minutes.fold(entries)))
+        if record.status == RunStatus.COMPLETE:
             problems += await self._recompute_verdict(record)
-        return problems, "" if ours else f"made by {describe_version(record)}: {RULES_CHANGED}"
+        return problems, ""
 
     async def _recompute_verdict(self, record: Record) -> list[str]:
         """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
@@ -681,10 +673,9 @@ class Convener(RunRecords):
             ending = await run_protocol(council, protocol, setup.options, check=setup.check)
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
-        computed = redact_value(ev.dump_deeply(ending.verdict))
-        again = {key: value for key, value in computed.items() if key in kept}  # an older version has fewer fields
-        differs = ["the verdict recomputed from the statements differs from the stored one"]
-        return [] if json.dumps(again) == json.dumps(kept) else differs
+        if json.dumps(redact_value(ev.dump_deeply(ending.verdict))) == json.dumps(kept):
+            return []
+        return ["the verdict recomputed from the statements differs from the stored one"]
 
     def rosters(self, name: str | None = None) -> list[DescribedRoster]:
         """Describe all named rosters, or only `name`, each with its source."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, TypedDict, TypeVar
 
 from council.errors import UsageError, option
@@ -122,24 +122,23 @@ def summarize_spending(rows: Sequence[SpentRequest], since: str, today: str, day
     """Return the `council.spend/1` object. What runs hold for requests still to be sent counts for today only."""
     of_today = [row for row in rows if row["day"] == today]
     rows = [row for row in rows if row["key"] != HOLD_KEY]
-    days = _group_rows(rows, "day")
-    members = _group_rows(rows, "member")
     protocols = _group_rows(rows, "protocol")
-    folders = _group_rows(rows, "folder")
-    names = {row["run"]: row["name"] for row in rows}
     return {
         "schema": "council.spend/1",
         "since": since,
         "total": {**_summarize_group(rows), **_summarize_runs(rows)},
-        "days": [{"day": day, **_summarize_group(group)} for day, group in days.items()],
-        "members": _sort_by_cost({"member": name, **_summarize_group(group)} for name, group in members.items()),
-        "protocols": _sort_by_cost(
-            {"protocol": name, **_summarize_runs(group), **_summarize_group(group)} for name, group in protocols.items()
+        "days": [{"day": day, **_summarize_group(group)} for day, group in _group_rows(rows, "day")],
+        "members": _sort_by_cost(
+            {"member": one, **_summarize_group(group)} for one, group in _group_rows(rows, "member")
         ),
-        "folders": _sort_by_cost({"folder": name, **_summarize_group(group)} for name, group in folders.items()),
+        "protocols": _sort_by_cost(
+            {"protocol": name, **_summarize_runs(group), **_summarize_group(group)} for name, group in protocols
+        ),
+        "folders": _sort_by_cost(
+            {"folder": one, **_summarize_group(group)} for one, group in _group_rows(rows, "folder")
+        ),
         "runs": [
-            {"run": run, "name": names[run], **_summarize_group(group)}
-            for run, group in _group_rows(rows, "run").items()
+            {"run": run, "name": group[0]["name"], **_summarize_group(group)} for run, group in _group_rows(rows, "run")
         ],
         "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
         "today": _summarize_day(of_today, today, day_cap),
@@ -153,11 +152,11 @@ def _sort_by_cost(groups: Iterable[Spending]) -> list[Spending]:
 
 def _group_rows(
     rows: Iterable[SpentRequest], by: Literal["day", "member", "protocol", "folder", "run"]
-) -> dict[str, list[SpentRequest]]:
+) -> Collection[tuple[str, list[SpentRequest]]]:
     groups: dict[str, list[SpentRequest]] = defaultdict(list)
     for row in rows:
         groups[row[by] or ""].append(row)
-    return groups
+    return groups.items()
 
 
 def _summarize_runs(rows: Iterable[SpentRequest]) -> RunCounts:

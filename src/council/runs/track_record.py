@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
@@ -21,15 +21,6 @@ LABELS = ("right", "wrong")
 MAX_NOTE_CHARS = 2000
 MAX_VALUE_WORDS = 3  # a longer text without a line "Answer: …" is not itself a value
 STATED = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.5}  # probabilities behind stated confidence
-
-
-class Records(Protocol):
-    """What labelling a run needs of the stored runs."""
-
-    @property
-    def store(self) -> RunStore: ...
-    async def resolve_run(self, run: str) -> str: ...
-    async def minutes(self, run: str) -> Minutes: ...
 
 
 class TrackRecordObject(TypedDict):
@@ -64,10 +55,9 @@ class TrackRecord:
         return {"right": self.right, "labelled": self.labelled, "brier": brier}
 
 
-async def label_run(records: Records, run: str, label: str, note: str = "") -> OutcomeObject:
+async def label_run(store: RunStore, run: str, label: str, note: str) -> OutcomeObject:
     """Store whether the answer of a run was right, or which value was right, and return the stored row."""
-    run = await records.resolve_run(run)
-    minutes = await records.minutes(run)
+    minutes = Minutes.fold((await store.load(run)).entries)
     if minutes.status != RunStatus.COMPLETE:
         raise UsageError(
             f"run {run} is {minutes.status}, so it has no answer to label: complete it with council resume {run}"
@@ -89,7 +79,7 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> O
         "note": note[:MAX_NOTE_CHARS],
         "seats": seats,
     }
-    await records.store.save_outcome(run, row)
+    await store.save_outcome(run, row)
     return {"schema": "council.outcome/1", "run": run, **row}
 
 
@@ -124,9 +114,7 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatO
 
 
 def _was_right(shares: bool | None, is_right: bool) -> bool | None:
-    if shares is None or (not shares and not is_right):
-        return None
-    return shares == is_right
+    return shares == is_right if shares or (shares is not None and is_right) else None
 
 
 def find_positions(minutes: Minutes) -> dict[str, bool]:
