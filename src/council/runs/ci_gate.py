@@ -46,12 +46,9 @@ def apply_rule(report: ReportObject, rule: str) -> tuple[ReportObject, str]:
     if not ruled or report["verdict"] is None:
         return report, ""
     weak = report.get("uncorroborated") or []
-    is_weaker = rule == "corroborated" and weak and (report["by_rule"].get("consensus") != ruled)
-    remark = (
-        f"; the FAIL of {' and '.join(weak)} counts as WARN, because its evidence was not found (--rule consensus fails on it)"
-        if is_weaker
-        else ""
-    )
+    remark = ""
+    if rule == "corroborated" and weak and report["by_rule"].get("consensus") != ruled:
+        remark = f"; the FAIL of {' and '.join(weak)} counts as WARN, because its evidence was not found (--rule consensus fails on it)"
     return {**report, "verdict": ruled}, remark
 
 

@@ -50,7 +50,7 @@ from council.text_cleanup import abbreviate_base64, single_line
 from council.types import Dossier, Json
 
 # Stored statuses of the runs that a filter by status may find, where they differ from that status.
-STORED_STATUSES: dict[str, Sequence[str | None]] = {
+STORED_STATUSES: dict[str, Sequence[str]] = {
     RunStatus.QUEUED: [RunStatus.QUEUED, RunStatus.RUNNING],
     RunStatus.RUNNING: [RunStatus.RUNNING],
     RunStatus.STOPPED: [RunStatus.RUNNING],
@@ -77,8 +77,7 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str | None, limit: int) -> RunPage:
     """Return a page of the runs that match, unfinished ones first."""
     status = wanted.get("status")
-    stored = STORED_STATUSES.get(status or "", [status])
-    filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
+    filters = dict(wanted) | _filter_status(status)
     rows = await store.list_runs(filters, before, None if status in STORED_STATUSES else limit + 1)
     runs = await add_states(store, rows)
     if status:
@@ -87,14 +86,16 @@ async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str 
     return {"runs": runs[:limit], "more": more, "next": runs[limit - 1]["run"] if more else None}
 
 
+def _filter_status(status: str | None) -> dict[str, str]:
+    return {"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {}
+
+
 async def add_states(store: RunStore, rows: Sequence[StoredRun]) -> list[RunRow]:
-    """Return listed runs with their status now."""
-    return [_add_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
-
-
-def _add_state(row: StoredRun, state: RunState) -> RunRow:
-    can_continue = state.stored is not RunStatus.COMPLETE
-    return {**row, "status": state.status, "running": state.is_running, "unfinished": can_continue}
+    """Return listed runs with their status now, and whether they can be continued."""
+    return [
+        {**row, "status": now.status, "running": now.is_running, "unfinished": now.stored is not RunStatus.COMPLETE}
+        for row, now in zip(rows, await store.states_of(rows), strict=True)
+    ]
 
 
 class AttemptContent(TypedDict):
@@ -125,23 +126,17 @@ class SentMaterial(TypedDict):
 def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[AttemptRow]:
     """Return requests of a run with their results. Secrets are masked."""
     known = {(event.key, event.n): event for event in events}
-    return [
-        _attempt_json(key, attempt, known.get((key, attempt.n))) for key, found in attempts.items() for attempt in found
-    ]
-
-
-def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> AttemptRow:
-    request = abbreviate_base64(attempt.body.decode("utf-8", "replace"))
-    content: AttemptContent = redact_value({"request": request, "result": attempt.result})
-    return {
-        "key": key,
-        "n": attempt.n,
-        "member": attempt.member,
-        "seat": event.seat if event else None,
-        "why": event.why if event else "",
-        "most": event.most if event else None,
-        **content,
-    }
+    rows: list[AttemptRow] = []
+    for key, found in attempts.items():
+        for attempt in found:
+            event = known.get((key, attempt.n))
+            request = abbreviate_base64(attempt.body.decode("utf-8", "replace"))
+            content: AttemptContent = redact_value({"request": request, "result": attempt.result})
+            seat, why, most = (event.seat, event.why, event.most) if event else (None, "", None)
+            rows.append(
+                AttemptRow(key=key, n=attempt.n, member=attempt.member, seat=seat, why=why, most=most, **content)
+            )
+    return rows
 
 
 def describe_packet(record: Record) -> SentMaterial:
@@ -295,7 +290,7 @@ class RunRecords:
         """
         filters = self._make_filters(here, status, **named)
         rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
-        shown = await self._add_states(rows)
+        shown = await add_states(self.store, rows)
         return [run for run in shown if _has_status(run, status)][:limit]
 
     async def count_runs(self, *, here: bool = False, status: str | None = None, **named: Any) -> int:
@@ -305,25 +300,20 @@ class RunRecords:
 
     async def find_runs(self, ids: Iterable[str]) -> list[RunRow]:
         """Return these runs, as `runs` does."""
-        return await self._add_states(await self.store.list_runs({"ids": json.dumps(list(ids))}))
+        return await add_states(self.store, await self.store.list_runs({"ids": json.dumps(list(ids))}))
 
     async def iter_runs(self, **named: Any) -> AsyncIterator[RunRow]:
         """Yield the runs with these values in pages, as `runs` does."""
         before, filters = None, self._make_filters(False, None, **named)
         while page := await self.store.list_runs(filters, before, PAGE):
-            for run in await self._add_states(page):
+            for run in await add_states(self.store, page):
                 yield run
             before = page[-1]["run"]
 
     def _make_filters(self, here: bool, status: str | None, **named: Any) -> dict[str, object]:
         filters: dict[str, object] = {"folder": str(self.folder)} if here else {}
         filters |= {name: value for name, value in named.items() if value is not None}
-        if status == UNFINISHED:
-            return filters | {"unfinished": 1}
-        return filters | ({"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {})
-
-    async def _add_states(self, rows: Sequence[StoredRun]) -> list[RunRow]:
-        return await add_states(self.store, rows)
+        return filters | ({"unfinished": 1} if status == UNFINISHED else _filter_status(status))
 
     async def search(self, words: Sequence[str], limit: int | None = None) -> list[RunRow]:
         """Return runs whose question, statements and answer contain all of the words, as `runs` does."""
@@ -448,10 +438,11 @@ class RunRecords:
         """Return the finished runs from before a time, without the newest `keep` ones, newest first."""
         filters = self._make_filters(here, None, owner=owner)
         if before is not None and not keep:
-            return await self._add_states(await self.store.list_runs(filters | {"ended_before": before}, limit=limit))
-        finished = await self.store.list_runs(filters | {"unfinished": 0})
-        older = [run for run in finished[keep:] if before is None or run["created"] < before]
-        return await self._add_states(older[:limit])
+            older = await self.store.list_runs(filters | {"ended_before": before}, limit=limit)
+        else:
+            finished = await self.store.list_runs(filters | {"unfinished": 0})
+            older = [run for run in finished[keep:] if before is None or run["created"] < before][:limit]
+        return await add_states(self.store, older)
 
     async def select_expired_runs(
         self, settings: Settings, *, here: bool = False, limit: int | None = None

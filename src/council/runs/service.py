@@ -60,30 +60,11 @@ from council.protocols.common.rosters import DescribedRoster, describe_rosters
 from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
 from council.render.report import encode_report
-from council.runs import report_files
+from council.runs import outcome, report_files
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords
-from council.runs.outcome import (
-    Ending,
-    StopEvent,
-    end_stopped,
-    end_suspended_owner,
-    has_returned,
-    name_resume,
-    note_other_version,
-    run_protocol,
-    wait_for_ending,
-    wait_for_release,
-)
-from council.runs.report_files import (
-    choose_report_path,
-    create_report_folder,
-    emit_votes,
-    last_report_path,
-    redact_event,
-)
 from council.runs.run_context import PERSISTED_FLAGS, RunContext
 from council.runs.spending import SpendingObject, summarize_spending
 from council.search import can_search
@@ -322,7 +303,7 @@ class Convener(RunRecords):
 
     # A run
 
-    async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
+    async def run(self, plan: Plan, on_event: Listener, *, stop: outcome.StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         self.check_plan(plan)
         if self._keeps_open:
@@ -345,7 +326,7 @@ class Convener(RunRecords):
             record.setup = setup.as_json()
         setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
-        ledger = Ledger(store, record, redact=redact_event)
+        ledger = Ledger(store, record, redact=report_files.redact_event)
         convened = ev.Convened(record.run, record.name, dict(plan), record.folder)
         user_rows: list[Row] = [("user_run", (user,))] if (user := setup.flags.get("user")) else []
         key_rows = [key.as_row()] if key else []
@@ -376,7 +357,7 @@ class Convener(RunRecords):
         *,
         phase: str | None = None,
         seats: Mapping[str, str] | None = None,
-        stop: StopEvent | None = None,
+        stop: outcome.StopEvent | None = None,
     ) -> Minutes:
         """Start a new run that reuses the answers of `run` before `phase`, and later ones to unchanged requests."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
@@ -454,7 +435,7 @@ class Convener(RunRecords):
         return cast("RunFlags", {**given_flags, "trusted": hashes})
 
     async def _begin(
-        self, store: RunStore, record: Record, plan: PlanObject, on_event: Listener, stop: StopEvent | None
+        self, store: RunStore, record: Record, plan: PlanObject, on_event: Listener, stop: outcome.StopEvent | None
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
             ledger = await self._make_ledger(record, on_event)
@@ -462,8 +443,8 @@ class Convener(RunRecords):
                 raise BudgetSpent(refusal)
             convened = ev.Convened(record.run, record.name, dict(plan), record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
-            note_other_version(ledger)
-            async with name_resume(store, ledger.run):
+            outcome.note_other_version(ledger)
+            async with outcome.name_resume(store, ledger.run):
                 return await self._deliberate(ledger, stop)
 
     async def resume(
@@ -472,15 +453,15 @@ class Convener(RunRecords):
         on_event: Listener,
         *,
         on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
-        stop: StopEvent | None = None,
+        stop: outcome.StopEvent | None = None,
         resend: bool = True,
         only_open: bool = False,
     ) -> Minutes:
         """Continue an interrupted run without repeating answered steps. `only_open`: not one that was cancelled."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
-            await wait_for_release(self.store, run)
-        async with RUN_LIMIT.acquire(), self.store.lock_run(run), name_resume(self.store, run):
+            await outcome.wait_for_release(self.store, run)
+        async with RUN_LIMIT.acquire(), self.store.lock_run(run), outcome.name_resume(self.store, run):
             record = await self.store.load(run)
             require_first_event(record)
             if record.status == RunStatus.COMPLETE:
@@ -501,7 +482,7 @@ class Convener(RunRecords):
                 await self.store.write(run, [("reopen", ())])
             else:
                 await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("discard_streams", ()), ("reopen", ()))
-            note_other_version(ledger)
+            outcome.note_other_version(ledger)
             return await self._deliberate(ledger, stop, refusal)
 
     async def _make_ledger(self, record: Record, on_event: Listener) -> Ledger:
@@ -512,7 +493,7 @@ class Convener(RunRecords):
             record,
             on_event,
             strict=is_ours(record),
-            redact=redact_event,
+            redact=report_files.redact_event,
             source=make_inheritance(await self.store.load(setup.fork["run"]), setup.fork) if setup.fork else None,
             changed_seats=setup.changed_seats,
         )
@@ -530,7 +511,7 @@ class Convener(RunRecords):
         if not (await self.store.run_state(run)).is_open:
             return False
         await self.store.write(run, [("cancel", ())])
-        await end_suspended_owner(self.store, run)
+        await outcome.end_suspended_owner(self.store, run)
         with suppress(RunOwned):
             async with self.store.lock_run(run):  # no process owns it, so close it here
                 record = await self.store.load(run)
@@ -541,29 +522,29 @@ class Convener(RunRecords):
     async def _close_cancelled(self, record: Record) -> None:
         try:
             self._restore_run_context(record)
-            ledger = Ledger(self.store, record, redact=redact_event)
-            await self._close_run(ledger, end_stopped(self._make_council(ledger), "cancelled"))
+            ledger = Ledger(self.store, record, redact=report_files.redact_event)
+            await self._close_run(ledger, outcome.end_stopped(self._make_council(ledger), "cancelled"))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
             await report_files.close_failed_run(
                 self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
             )
 
-    async def _deliberate(self, ledger: Ledger, stop: StopEvent | None, refusal: str = "") -> Minutes:
+    async def _deliberate(self, ledger: Ledger, stop: outcome.StopEvent | None, refusal: str = "") -> Minutes:
         """Run the protocol to its end. With a `refusal` of the budget, stored answers are replayed, nothing is sent."""
         council = self._make_council(ledger)
         if refusal:
             council.carry_out = partial(_skip_step, refusal)
         setup = RunSetup.of(ledger.record)
         protocol = protocols.get_protocol(setup.protocol)
-        work = asyncio.ensure_future(run_protocol(council, protocol, setup.options, check=setup.check))
+        work = asyncio.ensure_future(outcome.run_protocol(council, protocol, setup.options, check=setup.check))
         recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
-            ending = await wait_for_ending(work, stop, recalled)
+            ending = await outcome.wait_for_ending(work, stop, recalled)
         except asyncio.CancelledError:
-            await self._close_run(ledger, end_stopped(council, "interrupted"))
+            await self._close_run(ledger, outcome.end_stopped(council, "interrupted"))
             raise
-        stopped: Literal["cancelled", "interrupted"] = "cancelled" if has_returned(recalled) else "interrupted"
-        return await self._close_run(ledger, ending or end_stopped(council, stopped))
+        stopped: Literal["cancelled", "interrupted"] = "cancelled" if outcome.has_returned(recalled) else "interrupted"
+        return await self._close_run(ledger, ending or outcome.end_stopped(council, stopped))
 
     async def _wait_for_cancel(self, record: Record) -> None:
         """Return when a cancel request has been stored for the run. A run that was only now stored has none."""
@@ -605,7 +586,7 @@ class Convener(RunRecords):
         for name in roster.member_names:
             await self.members.make_ready(name, progress)
 
-    async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
+    async def _close_run(self, ledger: Ledger, ending: outcome.Ending) -> Minutes:
         record = ledger.record
         minutes, seen = Minutes.fold(record.entries), len(record.entries)
         if self.store.is_shared:  # raises LeaseLost before a file is made for a run that another process has taken over
@@ -631,16 +612,18 @@ class Convener(RunRecords):
         self._has_ended_run = True
         return minutes
 
-    def _choose_report_path(self, ledger: Ledger, minutes: Minutes, ending: Ending) -> str:
+    def _choose_report_path(self, ledger: Ledger, minutes: Minutes, ending: outcome.Ending) -> str:
         """Return the path of the report, "" if the run gets none, and emit the votes with the paths of their files."""
-        record, earlier = ledger.record, last_report_path(ledger.record.entries)
+        record, earlier = ledger.record, report_files.last_report_path(ledger.record.entries)
         if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
             return ""
         setup = RunSetup.of(record)
         report_dir = self._report_dir(setup.protocol, setup.question.task)
-        folder = create_report_folder(Path(record.folder), str(Path(earlier).parent) if earlier else report_dir)
-        path = earlier or choose_report_path(record, folder)
-        emit_votes(ledger, minutes, folder)
+        folder = report_files.create_report_folder(
+            Path(record.folder), str(Path(earlier).parent) if earlier else report_dir
+        )
+        path = earlier or report_files.choose_report_path(record, folder)
+        report_files.emit_votes(ledger, minutes, folder)
         return path
 
     # Audit
@@ -670,7 +653,7 @@ class Convener(RunRecords):
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
             protocol = protocols.get_protocol(setup.protocol)
-            ending = await run_protocol(council, protocol, setup.options, check=setup.check)
+            ending = await outcome.run_protocol(council, protocol, setup.options, check=setup.check)
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         if json.dumps(redact_value(ev.dump_deeply(ending.verdict))) == json.dumps(kept):

@@ -141,15 +141,8 @@ class RunPage(TypedDict):
 
 # Requests
 
-ANSWER_FAULTS = (
-    "empty",
-    "flood",
-    "length",
-    "loop",
-    "refused",
-    "schema",
-    "stub",
-)  # faults of an answer, not of a connection
+# Faults of an answer, not of a connection.
+ANSWER_FAULTS = ("empty", "flood", "length", "loop", "refused", "schema", "stub")
 
 
 class AttemptEnd(TypedDict):

@@ -24,17 +24,7 @@ from council.settings.private_files import (
     make_private_folder,
     open_private_handle,
 )
-from council.store.locks import (
-    LockOwner,
-    describe_wait,
-    explain_owner,
-    find_holders,
-    is_busy,
-    is_locked,
-    lock_handle,
-    read_owner,
-    wait_for_lock,
-)
+from council.store import locks
 from council.store.migrations import list_migrations, read_statements
 from council.store.run_store import Job, RunStore, Work, read_snapshot
 
@@ -51,14 +41,9 @@ PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
 INCREMENTAL = 2  # value of auto_vacuum
 COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
-DAMAGE_WORDS = (
-    "not a database",
-    "malformed",
-    "unsupported file format",
-    "already exists",
-    "duplicate column",
-    "no such table",
-)
+MISFITS = ("already exists", "duplicate column", "no such table")  # of a version that does not fit its tables
+DAMAGE_WORDS = ("not a database", "malformed", "unsupported file format", *MISFITS)
+
 # Open
 
 
@@ -162,7 +147,7 @@ def quick_check(path: Path) -> str:
         (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
         return "" if first == "ok" else str(first).splitlines()[-1]
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        return "" if is_busy(error) else str(error)
+        return "" if locks.is_busy(error) else str(error)
     finally:
         db.close()
 
@@ -198,9 +183,9 @@ class RunLock:
             os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
 
     def _lock(self) -> None:
-        if not lock_handle(self._handle):
+        if not locks.lock_handle(self._handle):
             self.close()
-            raise RunOwned(explain_owner(self._path.stem, read_owner(self._path)))
+            raise RunOwned(locks.explain_owner(self._path.stem, locks.read_owner(self._path)))
 
     def _is_in_place(self) -> bool:
         """Return whether the locked file is the one that other processes open."""
@@ -237,8 +222,8 @@ def explain_error(error: BaseException, path: Path) -> str:
     text, number = str(error), getattr(error, "errno", None)
     if path.is_dir():
         return f'the run store "{path}" is a folder: move it away, or set COUNCIL_DATA to another folder'
-    if is_busy(error):
-        return f'the run store "{path}" is busy: {describe_wait(find_holders(path))}'
+    if locks.is_busy(error):
+        return f'the run store "{path}" is busy: {locks.describe_wait(locks.find_holders(path))}'
     if number in (errno.EMFILE, errno.ENFILE) or ("unable to open" in text and not _can_open_files()):
         return f'the run store "{path}" cannot be opened, because too many files are open: run fewer councils at once, or raise `ulimit -n`'
     if is_read_only_error(error):
@@ -363,7 +348,7 @@ class SqliteStore(RunStore):
     def _open(self) -> sqlite3.Connection:
         try:
             make_private_folder(self.folder / "locks")
-            return wait_for_lock(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
+            return locks.wait_for_lock(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
             can_write = os.access(self.path, os.W_OK) and os.access(self.folder, os.W_OK)
             if can_write or not self.path.is_file() or not is_read_only_error(error):
@@ -397,17 +382,17 @@ class SqliteStore(RunStore):
         with suppress(*self.database_errors):
             begin()
             return
-        wait_for_lock(  # the second attempt raises other problems than a busy database
+        locks.wait_for_lock(  # the second attempt raises other problems than a busy database
             self.path,
             begin,
             lambda: None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S,
-            lambda owners: self.on_wait(f"the run store is busy: {describe_wait(owners)}"),
+            lambda owners: self.on_wait(f"the run store is busy: {locks.describe_wait(owners)}"),
         )
 
     def _read_again(self, work: Work | None, error: BaseException) -> Any:
         if not isinstance(error, sqlite3.OperationalError):
             raise error
-        return wait_for_lock(self.path, lambda: read_snapshot(self._read_db, work), lambda: READ_TIMEOUT_S)
+        return locks.wait_for_lock(self.path, lambda: read_snapshot(self._read_db, work), lambda: READ_TIMEOUT_S)
 
     def _explain(self, error: BaseException) -> str:
         return explain_error(error, self.path)
@@ -479,11 +464,11 @@ class SqliteStore(RunStore):
             yield
 
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:
-        return {run for run in runs if is_locked(self._lock_path(run))}
+        return {run for run in runs if locks.is_locked(self._lock_path(run))}
 
-    async def find_owner(self, run: str) -> LockOwner | None:
+    async def find_owner(self, run: str) -> locks.LockOwner | None:
         """Return the process that executes a run, if one does and its name is known."""
-        return read_owner(self._lock_path(run))
+        return locks.read_owner(self._lock_path(run))
 
     async def delete_run(self, run: str) -> None:
         await super().delete_run(run)

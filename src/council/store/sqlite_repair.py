@@ -26,15 +26,8 @@ from council.store.sqlite import (
 PAGE_BYTES = 4096
 SIDE_FILES = ("-wal", "-shm")
 BY_ROW_ID = "ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"  # the order of creation
-# Tables that are made again from the others.
-DERIVED_TABLES = (
-    "summaries",
-    "search_words",
-    "search_index",
-    "search_index_data",
-    "search_index_idx",
-    "search_index_config",
-)
+INDEX_TABLES = ("search_index", "search_index_data", "search_index_idx", "search_index_config")
+DERIVED_TABLES = ("summaries", "search_words", *INDEX_TABLES)  # made again from the others
 
 
 def repair_store(folder: Path) -> list[str]:
@@ -188,11 +181,9 @@ def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) ->
     if not there:  # of an older version
         return True
     columns, key = _read_columns(new, table)
-    columns = [name for name in (*key, *columns) if name in there or name == "rowid"]  # row ids are the order of runs
-    columns = list(dict.fromkeys(columns))
-    return any(
-        _copy_rows(old, new, table, columns, ", ".join(f"{name}{order}" for name in key)) for order in ("", " DESC")
-    )
+    names = dict.fromkeys(name for name in (*key, *columns) if name in there or name == "rowid")  # the order of runs
+    orders = (", ".join(f"{name}{order}" for name in key) for order in ("", " DESC"))
+    return any(_copy_rows(old, new, table, list(names), order) for order in orders)
 
 
 def _read_columns(db: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
