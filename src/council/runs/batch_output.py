@@ -26,14 +26,7 @@ from council.engine.plan_object import CostEstimate, PlanCalls
 from council.engine.records import ReportObject
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
-from council.runs.outcome import (
-    EXIT_BUDGET,
-    EXIT_COMPLETE,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_NO_ACCESS,
-    EXIT_PARTIAL,
-)
+from council.runs import outcome
 from council.settings.private_files import open_private_file, open_private_handle
 from council.store.interface import RunStatus
 
@@ -383,14 +376,14 @@ class Summary:
     def exit_code(self) -> int:
         now = self.progress
         if self.stopped == "interrupted":
-            return EXIT_INTERRUPTED
+            return outcome.EXIT_INTERRUPTED
         if self.stopped == "budget":
-            return EXIT_BUDGET
+            return outcome.EXIT_BUDGET
         if not (now.incomplete or now.failed or now.left):
-            return EXIT_COMPLETE
+            return outcome.EXIT_COMPLETE
         if now.complete or now.already_done or now.incomplete:
-            return EXIT_PARTIAL
-        return EXIT_NO_ACCESS if now.exit_codes == {EXIT_NO_ACCESS} else EXIT_FAILED
+            return outcome.EXIT_PARTIAL
+        return outcome.EXIT_NO_ACCESS if now.exit_codes == {outcome.EXIT_NO_ACCESS} else outcome.EXIT_FAILED
 
     def as_json(self) -> BatchObject:
         now = self.progress

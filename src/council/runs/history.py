@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -30,7 +31,6 @@ from council.settings import OriginKind, Settings, load_settings
 from council.settings.config_files import data_folder, find_names
 from council.settings.schema import quote_value
 from council.store.interface import (
-    FINISHED_STATUSES,
     LEASE_SECONDS,
     OPEN_STATUSES,
     Attempt,
@@ -74,20 +74,21 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 # Queries
 
 
-async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str | None, limit: int) -> RunPage:
+async def query_history(
+    store: RunStore, wanted: Mapping[str, Any], before: str | None = None, limit: int | None = None
+) -> RunPage:
     """Return a page of the runs that match, unfinished ones first."""
     status = wanted.get("status")
-    filters = dict(wanted) | _filter_status(status)
-    rows = await store.list_runs(filters, before, None if status in STORED_STATUSES else limit + 1)
-    runs = await add_states(store, rows)
-    if status:
-        runs = [run for run in runs if run["status"] == status]
-    more = len(runs) > limit
-    return {"runs": runs[:limit], "more": more, "next": runs[limit - 1]["run"] if more else None}
+    filters = {**wanted, **_filter_status(status)}
+    rows = await store.list_runs(filters, before, None if limit is None or status in STORED_STATUSES else limit + 1)
+    runs = [run for run in await add_states(store, rows) if not status or run["status"] == status]
+    if limit is None or len(runs) <= limit:
+        return {"runs": runs, "more": False, "next": None}
+    return {"runs": runs[:limit], "more": True, "next": runs[limit - 1]["run"]}
 
 
 def _filter_status(status: str | None) -> dict[str, str]:
-    return {"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {}
+    return {"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status and status != UNFINISHED else {}
 
 
 async def add_states(store: RunStore, rows: Sequence[StoredRun]) -> list[RunRow]:
@@ -200,10 +201,6 @@ def _word_command(command: str, http: str) -> str:
     return wording(python=f"run `{command}`", cli=f"run `{command}`", http=http)
 
 
-def _has_status(run: RunRow, status: str | None) -> bool:
-    return status in (None, run["status"]) or (status == UNFINISHED and run["status"] not in FINISHED_STATUSES)
-
-
 class RunRecords:
     """Stored runs of one user."""
 
@@ -288,15 +285,12 @@ class RunRecords:
         `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with
         this name.
         """
-        filters = self._make_filters(here, status, **named)
-        rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
-        shown = await add_states(self.store, rows)
-        return [run for run in shown if _has_status(run, status)][:limit]
+        return (await query_history(self.store, self._make_filters(here, status, **named), None, limit))["runs"]
 
     async def count_runs(self, *, here: bool = False, status: str | None = None, **named: Any) -> int:
         if status in STORED_STATUSES:
             return len(await self.runs(here=here, status=status, **named))
-        return await self.store.count_runs(self._make_filters(here, status, **named))
+        return await self.store.count_runs(self._make_filters(here, status, **named) | _filter_status(status))
 
     async def find_runs(self, ids: Iterable[str]) -> list[RunRow]:
         """Return these runs, as `runs` does."""
@@ -313,7 +307,9 @@ class RunRecords:
     def _make_filters(self, here: bool, status: str | None, **named: Any) -> dict[str, object]:
         filters: dict[str, object] = {"folder": str(self.folder)} if here else {}
         filters |= {name: value for name, value in named.items() if value is not None}
-        return filters | ({"unfinished": 1} if status == UNFINISHED else _filter_status(status))
+        if status == UNFINISHED:
+            return filters | {"unfinished": 1}
+        return filters | ({"status": status} if status else {})
 
     async def search(self, words: Sequence[str], limit: int | None = None) -> list[RunRow]:
         """Return runs whose question, statements and answer contain all of the words, as `runs` does."""
@@ -497,38 +493,32 @@ def _has_store(env: Mapping[str, str]) -> bool:
         return False
 
 
-def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
-    """Return whether a run has this id, or is the only one whose id starts with it."""
+def _list_similar(run: str, env: Mapping[str, str]) -> list[StoredRun]:
+    """Return the runs whose id starts with this, without creating a store."""
     if not _has_store(env):
-        return False
-
-    async def find() -> bool:
-        records = RunRecords(Path.cwd(), env)
-        try:
-            await records.run_state(run)
-            return True
-        except UsageError:
-            return False
-        finally:
-            await records.close()
-
-    return asyncio.run(find())
-
-
-def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return runs with their titles or questions, to complete an id; none without a store that can be read."""
-    if not _has_store(env):
-        return {}
+        return []
 
     async def read() -> list[StoredRun]:
         store = open_store(find_store_address(env))
         try:
-            return await store.list_runs({"prefix": prefix}, limit=PAGE)
+            return await store.list_runs({"prefix": run}, limit=PAGE)
         finally:
             store.close()
 
+    return asyncio.run(read())
+
+
+def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
+    """Return whether a run has this id, or is the only one whose id starts with it."""
     try:
-        rows = asyncio.run(read())
-    except CouncilError:
-        return {}
-    return {row["run"]: single_line(row["title"] or row["question"], 60) for row in rows}
+        found = [row["run"] for row in _list_similar(run, env)] if run else []
+    except UsageError:
+        return False
+    return run in found or len(found) == 1
+
+
+def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return runs with their titles or questions, to complete an id; none without a store that can be read."""
+    with suppress(CouncilError):
+        return {row["run"]: single_line(row["title"] or row["question"], 60) for row in _list_similar(prefix, env)}
+    return {}

@@ -74,7 +74,9 @@ async def _send_run(run: str, env: Mapping[str, str]) -> bool:
             raise CouncilError(
                 f'another user listens in "{data_folder(env)}", so no keys were sent: set COUNCIL_DATA to a private folder'
             )
-        _continue_worker(pid)
+        owner = make_owner(pid) if pid else None
+        if owner and owner.is_suspended:  # it holds the lock, so no other worker can start
+            owner.send(signal.SIGCONT)
         writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
         await writer.drain()
         return await asyncio.wait_for(reader.readline(), 5) == b"ok\n"
@@ -92,26 +94,19 @@ def _read_peer(peer: socket.socket) -> tuple[int, int]:
     return pid, user
 
 
-def _continue_worker(pid: int) -> None:
-    """Continue a suspended worker. It holds the lock, so no other worker can start."""
-    owner = make_owner(pid) if pid else None
-    if owner and owner.is_suspended:
-        owner.send(signal.SIGCONT)
-
-
-def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
+def start_worker(env: Mapping[str, str], lock: int) -> None:
     """Start the worker as a separate session. It inherits the lock, so that no second worker can start."""
     log = _open_log(_log_path(env))
     try:
         process = subprocess.Popen(
             WORKER_COMMAND,
-            env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)},
+            env={**env, LOCK_VARIABLE: str(lock)},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            pass_fds=() if lock is None else (lock,),
+            pass_fds=(lock,),
         )
     finally:
         os.close(log)

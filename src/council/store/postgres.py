@@ -296,7 +296,7 @@ class PostgresStore(WorkerTables):
                 rows[kind].append((run, *values))
         leases, statements = rows.pop("lease"), []
         for kind, found_rows in rows.items():
-            make = sql.make_insert if kind in sql.INSERTED else sql.make_change
+            make = sql.make_inserts if kind in sql.INSERTED else sql.make_change
             for start in range(0, len(found_rows), MAX_ROWS):
                 part = found_rows[start : start + MAX_ROWS]
                 statements.append((make(kind, len(part)), clean_values([value for row in part for value in row])))

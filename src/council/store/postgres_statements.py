@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from council.store.queries import WRITE_STATEMENTS
+from council.store import queries
 from council.store.texts import CREATE_SEARCH_INDEX
 
 SCHEMA = "council"
@@ -55,20 +55,7 @@ LOST_ROWS = " UNION ALL ".join(
 
 # Grouped rows
 
-INSERTED = {
-    # kind: table, columns; the first one is the run
-    "run": ("runs", "id name folder created seed setup"),
-    "event": ("events", "run seq at type body"),
-    "step": ("steps", "run key fingerprint"),
-    "result": ("results", "run key body"),
-    "intent": ("intents", "run key n member body at"),
-    "settled": ("settled", "run key n body at"),
-    "phase": ("phases", "run phase absences"),
-    "text": ("texts", "run n body"),
-    "live": ("live_parts", "run key n text"),
-    "reserve": ("spending", "run key n member at day price reserved"),
-}
-ON_CONFLICT = {"reserve": WRITE_STATEMENTS["reserve"][WRITE_STATEMENTS["reserve"].index("ON CONFLICT") :]}
+INSERTED = ("run", "event", "step", "result", "intent", "settled", "phase", "text", "live", "reserve")
 # Statements over a list of values, after the inserts.
 CHANGED = {
     "charge": (
@@ -103,14 +90,10 @@ PUBLIC_KINDS = frozenset(
 
 
 @lru_cache(maxsize=4096)
-def make_insert(kind: str, count: int) -> str:
-    table, columns = INSERTED[kind]
-    names = columns.split()
-    rows = (
-        ", ".join(f"${at}" for at in range(start, start + len(names)))
-        for start in range(1, count * len(names) + 1, len(names))
-    )
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({'), ('.join(rows)}) {ON_CONFLICT.get(kind, '')}"
+def make_inserts(kind: str, count: int) -> str:
+    width = len(queries.INSERTED[kind][1].split())
+    rows = (", ".join(f"${at}" for at in range(start, start + width)) for start in range(1, count * width + 1, width))
+    return queries.make_insert(kind, f"({'), ('.join(rows)})")
 
 
 @lru_cache(maxsize=4096)

@@ -96,23 +96,11 @@ ANSWER_SECONDS = """SELECT s.at - i.at FROM (SELECT id FROM runs ORDER BY create
 
 # Questions to people
 
-ASK_STATEMENTS = {
-    "ask": """INSERT INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run, key) DO UPDATE
-              SET seat = excluded.seat, prompt = excluded.prompt, schema = excluded.schema, at = excluded.at, answer = NULL""",
-    "withdraw": "DELETE FROM asks WHERE run = ?1 AND key = ?2 AND answer IS NULL",
-}
 OPEN_ASKS = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM asks a JOIN runs r ON r.id = a.run
           WHERE a.answer IS NULL AND r.status IN ('queued', 'running') AND (CAST(?1 AS TEXT) IS NULL OR a.run = ?1) ORDER BY a.at, a.key"""
 
 # Spending
 
-SPENDING_STATEMENTS = {
-    "reserve": """INSERT INTO spending (run, key, n, member, at, day, price, reserved) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                  ON CONFLICT (run, key, n) DO UPDATE SET member = excluded.member, at = excluded.at, day = excluded.day,
-                  price = excluded.price, reserved = excluded.reserved, charged = NULL, estimated = 0""",
-    "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
-    "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
-}
 # What a run holds does not count if the process ended before the run was stored, which takes less than a minute.
 COUNTS = "(key <> ? OR at > ? OR run IN (SELECT id FROM runs))"
 START_S = 60
@@ -140,7 +128,7 @@ def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | No
         (spent,) = db.execute(SUM_SPENT.format(f"{condition} AND {NOT_THIS}"), others).fetchone()
         if spent + requested > cap:
             return BudgetRefusal(scope, cap, spent, requested)
-    db.execute(SPENDING_STATEMENTS["reserve"], (run, *hold.as_row()))
+    db.execute(WRITE_STATEMENTS["reserve"], (run, *hold.as_row()))
     if hold.key != HOLD_KEY:
         _update_hold(db, run, hold)
     return None
@@ -151,7 +139,7 @@ def _update_hold(db: Connection, run: str, hold: Hold) -> None:
     db.execute("DELETE FROM spending WHERE run = ? AND key = ?", (run, HOLD_KEY))
     if hold.rest:
         row = (HOLD_KEY, 0, "", hold.at, hold.day, hold.price, hold.rest)
-        db.execute(SPENDING_STATEMENTS["reserve"], (run, *row))
+        db.execute(WRITE_STATEMENTS["reserve"], (run, *row))
 
 
 def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow]:
@@ -344,17 +332,37 @@ _dump_indented = json.JSONEncoder(ensure_ascii=False, indent=1).encode
 
 # Writing
 
+INSERTED = {
+    # kind: table, columns; the first one is the run
+    "run": ("runs", "id name folder created seed setup"),
+    "event": ("events", "run seq at type body"),
+    "step": ("steps", "run key fingerprint"),
+    "result": ("results", "run key body"),
+    "intent": ("intents", "run key n member body at"),
+    "settled": ("settled", "run key n body at"),
+    "phase": ("phases", "run phase absences"),
+    "text": ("texts", "run n body"),
+    "live": ("live_parts", "run key n text"),
+    "reserve": ("spending", "run key n member at day price reserved"),
+    "user_run": ("user_runs", "run name"),
+    "request": ("idempotency", "run owner key digest at"),
+}
+ON_CONFLICT = {
+    "reserve": """ON CONFLICT (run, key, n) DO UPDATE SET member = excluded.member, at = excluded.at, day = excluded.day,
+                  price = excluded.price, reserved = excluded.reserved, charged = NULL, estimated = 0""",
+}
+
+
+def make_insert(kind: str, rows: str) -> str:
+    """Return the statement that inserts rows of a kind, for the placeholders of their values."""
+    table, columns = INSERTED[kind]
+    return f"INSERT INTO {table} ({columns.replace(' ', ', ')}) VALUES {rows} {ON_CONFLICT.get(kind, '')}"
+
+
 WRITE_STATEMENTS = {
-    "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
+    **{kind: make_insert(kind, f"({', '.join('?' * len(names.split()))})") for kind, (_, names) in INSERTED.items()},
     "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
-    "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
-    "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
-    "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
-    "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
     "withdraw_attempt": "DELETE FROM intents WHERE run = ? AND key = ? AND n = ?",
-    "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
-    "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
-    "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",
     "discard_stream": "DELETE FROM live_parts WHERE run = ? AND key = ?",
     "discard_streams": "DELETE FROM live_parts WHERE run = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
@@ -362,12 +370,12 @@ WRITE_STATEMENTS = {
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
     "rename": "UPDATE runs SET title = ?2 WHERE id = ?1",
-    "user_run": "INSERT INTO user_runs (run, name) VALUES (?, ?)",
-    "request": "INSERT INTO idempotency (run, owner, key, digest, at) VALUES (?, ?, ?, ?, ?)",
-    **SPENDING_STATEMENTS,
-    **ASK_STATEMENTS,
+    "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
+    "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
+    "ask": """INSERT INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run, key) DO UPDATE
+              SET seat = excluded.seat, prompt = excluded.prompt, schema = excluded.schema, at = excluded.at, answer = NULL""",
+    "withdraw": "DELETE FROM asks WHERE run = ?1 AND key = ?2 AND answer IS NULL",
 }
-
 
 # Reading
 
