@@ -39,17 +39,7 @@ from council.money import nanos_to_usd, usd_to_nanos
 from council.planning.plan import Material, Plan, read_request
 from council.planning.setup import BatchLabel, RunSetup
 from council.render.report import build_report
-from council.runs.batch_execution import (
-    ConvenerPool,
-    CostPool,
-    RowRun,
-    RunRow,
-    count_workers,
-    make_run_id,
-    round_up,
-    run_by_workers,
-    run_here,
-)
+from council.runs import batch_execution as execution
 from council.runs.batch_output import BatchFailure, BatchOutput, EndedRow, Estimate, PlannedGroup, Progress, Summary
 from council.runs.batch_rows import DONE, LEFT_OUT, MATERIAL_OPTIONS, Problems, Row, RowTable
 from council.runs.outcome import EXIT_FAILED, StopEvent, exit_code
@@ -105,14 +95,14 @@ class QuestionBatch:
     def __init__(self, table: RowTable, output: BatchOutput, records: Convener, settings: BatchSettings) -> None:
         self.table, self.output, self.settings = table, output, settings
         self._records = records
-        self._run_row: RunRow = run_here
+        self._run_row: execution.RunRow = execution.run_here
         self.workers: int | None = None  # that execute the rows; 0: this process, although the store is shared
-        self._conveners = ConvenerPool(self._make_convener)
+        self._conveners = execution.ConvenerPool(self._make_convener)
         self._stored: dict[str, StoredRun] = {}  # by row id: runs that have started
         self._retried: dict[str, str | None] = {}  # rows of the output file that are not complete → their runs
         self._counted: set[str] = set()  # rows of the output file that are not run again
         self._generations: dict[str, int] = {}  # by row id, if the first id of its run is used
-        self._pool: CostPool | None = None
+        self._pool: execution.CostPool | None = None
         self._halted = ""
         self._has_started = False
         self.progress = Progress(0, 0, 0)
@@ -141,8 +131,8 @@ class QuestionBatch:
         groups = await self._check_rows(problems, on_checked)
         problems.check()
         await self._find_stored_runs()
-        if self._records.store.is_shared and self._run_row is run_here and not self.settings.members:
-            self.workers = await count_workers(self._records.store)
+        if self._records.store.is_shared and self._run_row is execution.run_here and not self.settings.members:
+            self.workers = await execution.count_workers(self._records.store)
         return Estimate(tuple(groups), now, self.settings.max_cost)
 
     def _mark_ended(self, problems: Problems) -> None:
@@ -227,7 +217,9 @@ class QuestionBatch:
 
     def _name_run(self, row: Row, generation: int) -> str:
         """Return the id that a run of this row has: the one in the output file, or one that follows from the row."""
-        return (not generation and self._retried.get(row.id)) or make_run_id(self.output.batch, row, generation)
+        return (not generation and self._retried.get(row.id)) or execution.make_run_id(
+            self.output.batch, row, generation
+        )
 
     async def _adopt(self, run: str, row: Row) -> bool:
         """Remember a stored run if it belongs to this row, and return whether it does. A removed one does not."""
@@ -264,7 +256,7 @@ class QuestionBatch:
         return {**flags, "max_cost": limit, "is_row": True}
 
     def _make_label(self, row: Row) -> BatchLabel:
-        run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
+        run = execution.make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
         label: BatchLabel = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
         if self.settings.seed:
             seed = f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
@@ -294,11 +286,11 @@ class QuestionBatch:
         """Run the rows that are left. `stop` interrupts the running ones and starts no other."""
         self._has_started = True
         if self.workers:
-            self._run_row = run_by_workers
+            self._run_row = execution.run_by_workers
         self.output.remove_rows(self._retried)
         now, cap = self.progress, self.settings.max_cost
         if (limit := await self._find_limit(cap)) is not None:
-            self._pool = CostPool(limit, _to_nanos(now.usd_before))
+            self._pool = execution.CostPool(limit, _to_nanos(now.usd_before))
         order, now.started = iter(self.table.order_pending()), time.monotonic()
         count = min(self.settings.concurrency, now.left)
         workers = [asyncio.ensure_future(self._work(order, stop, on_row)) for _ in range(count)]
@@ -390,7 +382,7 @@ class QuestionBatch:
         flags = select_settings(options)
         if stored := self._stored.get(row.id):
             kept = select_settings(options, (*PERSISTED_FLAGS, "effort"))
-            task = RowRun(stored.run, resend=not options.get("no_resend"))
+            task = execution.RowRun(stored.run, resend=not options.get("no_resend"))
             own_cap = kept.get("max_cost", self._records.caps.run)
             if stored.has_limit and self._pool is None:  # an earlier process of the batch had a limit
                 kept["max_cost"] = NO_LIMIT_USD if own_cap is None else own_cap
@@ -405,21 +397,28 @@ class QuestionBatch:
             own_cap = flags.get("max_cost", self._records.caps.run)
         plan = replace(plan, batch=(label := self._make_label(row)))
         self._stored[row.id] = stored = StoredRun(label["run"], cost=plan.cost, need=plan.spending.total)
-        task = RowRun(stored.run, plan, row=row)
+        task = execution.RowRun(stored.run, plan, row=row)
         minutes, is_ended = await self._run_within_limit(task, flags, stop, stored, own_cap)
         if minutes is None:  # it was not started
             del self._stored[row.id]
         return minutes, is_ended
 
     async def _run_within_limit(
-        self, task: RowRun, flags: SettingFlags, stop: StopEvent, stored: StoredRun, own_cap: float | None
+        self,
+        task: execution.RowRun,
+        flags: SettingFlags,
+        stop: StopEvent,
+        stored: StoredRun,
+        own_cap: float | None,
     ) -> tuple[Minutes | None, bool]:
         """Run a row within the limit of the batch. A row that needs more than its part gets more, if there is more."""
         pool, spent = self._pool, _to_nanos(stored.usd)
         if pool is None:
             minutes = await self._execute(task, flags, stop)
             return minutes, self._has_ended(minutes, own_cap)
-        wanted = round_up(stored.need) or _guess_limit(stored.cost, pool.cap // (4 * self.settings.concurrency))
+        wanted = execution.round_up(stored.need) or _guess_limit(
+            stored.cost, pool.cap // (4 * self.settings.concurrency)
+        )
         own = None if own_cap is None else _to_nanos(own_cap)
         while True:
             most = wanted if own is None else min(wanted, max(0, own - spent))
@@ -444,7 +443,7 @@ class QuestionBatch:
                 await pool.give_back(limit, after)
             if minutes.stopped != "budget" or is_all:
                 return minutes, self._has_ended(minutes, own_cap if limit == own else None)
-            task, wanted, spent = RowRun(task.run, resend=task.resend), wanted * LIMIT_GROWTH, after
+            task, wanted, spent = execution.RowRun(task.run, resend=task.resend), wanted * LIMIT_GROWTH, after
 
     def _has_ended(self, minutes: Minutes, own_cap: float | None) -> bool:
         """Return whether a row has ended. It is to be continued if the batch was stopped, or has used up its limit."""
@@ -453,7 +452,7 @@ class QuestionBatch:
             return False
         return minutes.stopped != "interrupted"
 
-    async def _execute(self, task: RowRun, flags: SettingFlags, stop: StopEvent) -> Minutes:
+    async def _execute(self, task: execution.RowRun, flags: SettingFlags, stop: StopEvent) -> Minutes:
         if task.plan is not None:
             async with self._conveners.use(flags) as convener:
                 plan = await self._fit_plan(convener, task, flags.get("max_cost", task.plan.cap))
@@ -464,7 +463,7 @@ class QuestionBatch:
         finally:
             await convener.close()
 
-    async def _fit_plan(self, convener: Convener, task: RowRun, cap: float | None) -> Plan:
+    async def _fit_plan(self, convener: Convener, task: execution.RowRun, cap: float | None) -> Plan:
         """Return the plan of a row within its limit. Raise CapTooLow if the row could not finish."""
         assert task.plan
         if cap is None or task.row is None or task.plan.spending.total <= _to_nanos(cap):
@@ -507,7 +506,7 @@ def _to_nanos(usd: float) -> int:
 
 def _guess_limit(cost: CostEstimate | None, default: int) -> int:
     """Return a limit for a row of an earlier version that is rarely too low: requests reserve their worst case."""
-    return round_up(_to_nanos(max(cost["expected"] * 1.5, cost["worst"] / 4))) if cost else default
+    return execution.round_up(_to_nanos(max(cost["expected"] * 1.5, cost["worst"] / 4))) if cost else default
 
 
 def _known_cost(minutes: Minutes) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,6 @@ from council.engine.prompting import build_dossier
 from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
-from council.planning.intent import Intent
-from council.planning.plan import Plan
 from council.planning.plan_object import make_packet_receipt
 from council.planning.setup import RunSetup
 from council.protocols import find_protocol
@@ -27,6 +25,7 @@ from council.runs.excerpts import make_excerpt
 from council.runs.people import OpenQuestion, fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
 from council.runs.spending import DAY_S
+from council.runs.track_record import load_weights
 from council.settings import OriginKind, Settings, load_settings
 from council.settings.config_files import data_folder, find_names
 from council.settings.schema import quote_value
@@ -338,15 +337,7 @@ class RunRecords:
         """Return the options, with the weights of members by their track records if `weights` asks for them."""
         if options.get("weights") != "track-record":
             return options
-        from council.runs.track_record import load_weights
-
         return options | {"record_weights": await load_weights(self.store)}
-
-    async def plan_by_advice(self, intent: Intent, make: Callable[[Intent], Awaitable[Plan]]) -> Plan:
-        """Return the plan of the protocol that is worth its price, by stored evaluations and the rules of advice."""
-        from council.runs.advice import plan_by_advice
-
-        return await plan_by_advice(intent, make, self.env)
 
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))
@@ -386,11 +377,7 @@ class RunRecords:
         return run
 
     async def _remove(self, run: str, forks: Mapping[str, str]) -> str:
-        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows
-        stay.
-
-        `forks` has the parent runs of unfinished forks.
-        """
+        """Delete a run and its report in the data folder. `forks` has the parent runs of unfinished forks."""
         run = await self.resolve_run(run)
         async with self.store.lock_run(run):
             if (await self.store.run_state(run)).stored is RunStatus.QUEUED:

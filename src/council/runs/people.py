@@ -53,23 +53,16 @@ MAIN_FIELDS = (
     "case",
 )
 FieldKind = Literal["text", "boolean", "integer", "number", "choice", "list", "rows", "group"]
-SCALAR_KINDS: dict[str, FieldKind] = {
-    "string": "text",
-    "boolean": "boolean",
-    "integer": "integer",
-    "number": "number",
+# Types of JSON, each with its types in Python, its name in messages, and the kind of a field that has it.
+JSON_TYPES: dict[str, tuple[type | tuple[type, ...], str, FieldKind]] = {
+    "string": (str, "text", "text"),
+    "boolean": (bool, "yes or no", "boolean"),
+    "integer": (int, "a whole number", "integer"),
+    "number": ((int, float), "a number", "number"),
+    "array": (list, "array", "list"),
+    "object": (dict, "object", "group"),
+    "null": (type(None), "null", "text"),
 }
-KIND_LABELS = {"string": "text", "boolean": "yes or no", "integer": "a whole number", "number": "a number"}
-JSON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-    "array": list,
-    "object": dict,
-    "null": type(None),
-}
-
 BOUNDS: Final = ("minimum", "maximum", "minItems", "maxItems")
 NO_CHOICE = "none"  # the choice that a blank field means
 
@@ -123,11 +116,9 @@ def _form_field(name: str, schema: JsonSchema) -> FormField:
 def _field_kind(schema: JsonSchema) -> FieldKind:
     if schema.get("enum"):
         return "choice"
-    if schema.get("type") == "object":
-        return "group"
-    if schema.get("type") == "array":
-        return "rows" if unwrap_optional(schema["items"])[0].get("type") == "object" else "list"
-    return SCALAR_KINDS.get(str(schema.get("type")), "text")
+    if schema.get("type") == "array" and unwrap_optional(schema["items"])[0].get("type") == "object":
+        return "rows"
+    return JSON_TYPES[schema.get("type", "string")][2]
 
 
 def unwrap_optional(schema: JsonSchema) -> tuple[JsonSchema, bool]:
@@ -247,8 +238,10 @@ def _check_value(schema: JsonSchema, value: Any, where: str) -> str:
     at = where or "it"
     if "const" in schema:
         return "" if value == schema["const"] else f"{at} must be {schema['const']}"
-    if kind and (not isinstance(value, JSON_TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
-        return f"{at} must be {KIND_LABELS.get(kind, kind)}"
+    if kind:
+        types, label, _ = JSON_TYPES[kind]
+        if not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean"):
+            return f"{at} must be {label}"
     if schema.get("enum") and value not in schema["enum"]:
         return f"{at} must be one of {', '.join(map(str, schema['enum']))}"
     if "minimum" in schema and value < schema["minimum"]:

@@ -271,10 +271,7 @@ async def close_failed_run(store: LedgerStore, record: Record, reason: str, stop
 
 
 def write_missing_files(record: Record, minutes: Minutes) -> bool:
-    """Write the report of a finished run, and each judge's analysis beside it, if it is missing and its folder is not.
-
-    Return whether it was.
-    """
+    """Write the report files of a finished run if they are missing. Return whether they were."""
     path = Path(record.folder) / minutes.report_path
     is_missing = bool(minutes.report_path) and path.parent.is_dir() and is_unwritten(path, record.run)
     if is_missing:

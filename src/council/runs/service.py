@@ -61,6 +61,7 @@ from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
 from council.render.report import encode_report
 from council.runs import outcome, report_files
+from council.runs.advice import plan_by_advice
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
@@ -135,11 +136,9 @@ class Convener(RunRecords):
     # Money
 
     def price(self, name: str) -> Price | None:
-        """Return a member's price, or None if it is unknown."""
         return self.run_context.price(name)
 
     def context_window(self, name: str) -> int | None:
-        """Return a member's context window in tokens, or None if it is unknown."""
         return self.run_context.context_window(name)
 
     @property
@@ -251,7 +250,7 @@ class Convener(RunRecords):
         )
         make_within_cap = partial(plan_within_cap, where=where, make=make)
         plan = await (
-            self.plan_by_advice(intent, make_within_cap) if protocol == AUTO_PROTOCOL else make_within_cap(intent)
+            plan_by_advice(intent, make_within_cap, self.env) if protocol == AUTO_PROTOCOL else make_within_cap(intent)
         )
         if plan.shortfall:
             found = await find_alternatives(intent, plan, partial(make, on_seated=None), where)

@@ -160,12 +160,7 @@ def _group_rows(
 
 
 def _summarize_runs(rows: Iterable[SpentRequest]) -> RunCounts:
-    """Count the runs of the rows, with the mean cost of complete ones and what stops saved, by the estimates of their
-    plans.
-
-    `mean` and `saved` have no run without a known price; they are None if no run has one. A removed run counts, but its
-    cost and its stops are not known.
-    """
+    """Count the runs of the rows. A removed run counts, but its cost and its stops are not known."""
     runs = {row["run"]: row for row in rows}.values()
     costs = [run["cost"] for run in runs if run["status"] == "complete" and run["cost"] is not None]
     stopped = [run for run in runs if run["stops"]]
@@ -180,10 +175,6 @@ def _summarize_runs(rows: Iterable[SpentRequest]) -> RunCounts:
 
 
 def _summarize_group(rows: Sequence[SpentRequest]) -> SpendingSum:
-    """Sum the rows. `usd` is what was spent, with `estimated`; it is None if all requests are unpriced.
-
-    `in_doubt` is the most that requests without an answer may have cost. It is not part of `usd`.
-    """
     usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
     unknown = sum(row["reserved"] is None for row in rows)
     return {

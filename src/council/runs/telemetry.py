@@ -36,6 +36,7 @@ from council.engine.ledger import Ledger, Listener
 from council.engine.minutes import read_plan
 from council.events import Entry
 from council.packet.secret_filter import redact_text
+from council.runs.run_context import OTEL_PROTOCOLS
 from council.settings.catalogue import split_member
 from council.store.interface import AttemptResult, Record
 from council.types import Message
@@ -121,8 +122,7 @@ def start_exporter() -> tuple[trace.Tracer, RunIds, TracerProvider]:
 def make_exporter() -> SpanExporter:
     if os.environ.get("OTEL_TRACES_EXPORTER", "").strip() == "console":
         return ConsoleSpanExporter(out=sys.stderr)
-    variables = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-    protocol = next(filter(None, map(os.environ.get, variables)), "http/protobuf")
+    protocol = next(filter(None, map(os.environ.get, OTEL_PROTOCOLS)), "http/protobuf")
     package = "grpc" if protocol == "grpc" and find_spec("opentelemetry.exporter.otlp.proto.grpc") else "http"
     exporter: SpanExporter = import_module(
         f"opentelemetry.exporter.otlp.proto.{package}.trace_exporter"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -204,17 +204,16 @@ def summarize_records(
     for seat in seats:
         if name := seat.get(by):
             groups.setdefault(name, []).append(seat)
-    return {name: _summarize(group) for name, group in groups.items()}
+    records = {}
+    for name, group in groups.items():
+        stated = [(share, row["right"]) for row in group if (share := row.get("confidence")) is not None]
+        brier = sum((share - right) ** 2 for share, right in stated) / len(stated) if stated else None
+        records[name] = TrackRecord(sum(row["right"] for row in group), len(group), brier)
+    return records
 
 
 def list_seats(outcomes: Iterable[DecisionOutcome]) -> list[SeatOutcome]:
     return [seat for outcome in outcomes for seat in outcome["seats"]]
-
-
-def _summarize(rows: Sequence[SeatOutcome]) -> TrackRecord:
-    stated = [(share, row["right"]) for row in rows if (share := row.get("confidence")) is not None]
-    brier = sum((share - right) ** 2 for share, right in stated) / len(stated) if stated else None
-    return TrackRecord(sum(row["right"] for row in rows), len(rows), brier)
 
 
 def format_outcome(row: StoredOutcome) -> list[str]:

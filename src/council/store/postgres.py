@@ -22,17 +22,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from council.errors import RunOwned, StoreError
 from council.settings.private_files import make_private_folder
+from council.store import leases
 from council.store import postgres_statements as sql
 from council.store.interface import BudgetRefusal, Hold, Row, RunOwner, StoreAddress
-from council.store.leases import (
-    RENEW_LEASES,
-    Lease,
-    LeaseThread,
-    explain_loss,
-    read_leases,
-    take_lease,
-    this_process,
-)
 from council.store.postgres_connection import (
     PostgresConnection,
     clean_values,
@@ -100,7 +92,7 @@ class PostgresStore(WorkerTables):
         self._batch = 0  # number of the last transaction
         self.split_commits = 0  # transactions that were repeated job by job
         self._last_check = 0.0
-        self._leases = LeaseThread(self)
+        self._leases = leases.LeaseThread(self)
 
     def _open(self) -> PostgresConnection:
         raw = connect(self.url)
@@ -257,8 +249,8 @@ class PostgresStore(WorkerTables):
         try:
             with raw.pipeline() if is_sent else nullcontext():
                 raw.execute("BEGIN")
-                for leases, _ in statements:
-                    for values in leases:
+                for taken, _ in statements:
+                    for values in taken:
                         raw.execute(translate(sql.ADD_LEASE), values)
                 self._mark_batch(self._list_held(jobs))
                 for (is_grouped, part), (_, inserts) in zip(parts, statements, strict=True):
@@ -294,13 +286,13 @@ class PostgresStore(WorkerTables):
         for run, found in of_run.items():
             for kind, values in self._pack(run, without_discarded(found), rows["text"]):
                 rows[kind].append((run, *values))
-        leases, statements = rows.pop("lease"), []
+        taken, statements = rows.pop("lease"), []
         for kind, found_rows in rows.items():
             make = sql.make_inserts if kind in sql.INSERTED else sql.make_change
             for start in range(0, len(found_rows), MAX_ROWS):
                 part = found_rows[start : start + MAX_ROWS]
                 statements.append((make(kind, len(part)), clean_values([value for row in part for value in row])))
-        return leases, statements
+        return taken, statements
 
     def _pack(self, run: str, rows: Sequence[Row], texts: list[Any]) -> Sequence[Row]:
         """Return rows with references instead of long texts, which are added to `texts`."""
@@ -359,8 +351,8 @@ class PostgresStore(WorkerTables):
         """Return work with the statements of `_commit_grouped`, for the rows of one job."""
 
         def work(db: Any) -> None:
-            leases, statements = self._group_rows({run: rows})
-            for values in leases:
+            taken, statements = self._group_rows({run: rows})
+            for values in taken:
                 db.execute(sql.ADD_LEASE, values)
             if token:
                 self._check_lease(db, run, token)
@@ -376,7 +368,7 @@ class PostgresStore(WorkerTables):
         except psycopg.Error as error:
             if error.sqlstate != sql.LEASE_LOST:
                 raise
-            raise explain_loss(run, self.lease_seconds) from error
+            raise leases.explain_loss(run, self.lease_seconds) from error
 
     def _after_commit(
         self, jobs: Sequence[Job], outcomes: list[tuple[Any, BaseException | None]]
@@ -419,13 +411,13 @@ class PostgresStore(WorkerTables):
     async def lock_run(self, run: str, *, is_new: bool = False) -> AsyncIterator[None]:
         """Own a run by a lease that this process renews, or raise RunOwned."""
         token = secrets.randbits(62) + 1
-        row = (token, *this_process(), self.lease_seconds)
+        row = (token, *leases.this_process(), self.lease_seconds)
         if is_new:
             self.post(run, [("lease", row)], may_wait=True)
         else:
             self._send_all_batches()  # this process may have released it just now
             try:
-                await self._write("", lambda db: take_lease(db, run, row))
+                await self._write("", lambda db: leases.take_lease(db, run, row))
             except StoreError as error:
                 if isinstance(error.__cause__, pg.LockNotAvailable):
                     raise RunOwned(
@@ -457,16 +449,16 @@ class PostgresStore(WorkerTables):
         def on_result(renewed: Any, error: BaseException | None) -> None:
             for run in set(held) - set(renewed or held):
                 if self._owned_runs.get(run) == held[run]:
-                    self._failures.setdefault(run, explain_loss(run, self.lease_seconds))
+                    self._failures.setdefault(run, leases.explain_loss(run, self.lease_seconds))
 
         def work(db: Any) -> list[str]:
-            return [row[0] for row in db.execute(RENEW_LEASES, (self.lease_seconds, names)).fetchall()]
+            return [row[0] for row in db.execute(leases.RENEW_LEASES, (self.lease_seconds, names)).fetchall()]
 
         if held:
             self._writer.put(Job("", work, on_result))
 
-    async def _read_leases(self, runs: Sequence[str]) -> list[Lease]:
-        return await self._read(lambda db: read_leases(db, runs)) if runs else []
+    async def _read_leases(self, runs: Sequence[str]) -> list[leases.Lease]:
+        return await self._read(lambda db: leases.read_leases(db, runs)) if runs else []
 
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:
         return {lease.run for lease in await self._read_leases(runs) if lease.is_held}

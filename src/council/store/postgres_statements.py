@@ -100,7 +100,6 @@ def make_inserts(kind: str, count: int) -> str:
 def make_change(kind: str, count: int) -> str:
     types, statement = CHANGED[kind]
     kinds = types.split()
-    rows = []
-    for start in range(1, count * len(kinds) + 1, len(kinds)):
-        rows.append(f"({', '.join(f'${start + at}::{type_}' for at, type_ in enumerate(kinds))})")
-    return statement.format(", ".join(rows))
+    starts = range(1, count * len(kinds) + 1, len(kinds))
+    rows = (", ".join(f"${start + at}::{type_}" for at, type_ in enumerate(kinds)) for start in starts)
+    return statement.format(", ".join(f"({row})" for row in rows))

@@ -91,11 +91,7 @@ class WorkerTables(RunStore):
         await self._execute_aside(REMOVE_WORKER, name)
 
     async def take_over_runs(self, seconds: float) -> list[str]:
-        """Queue the runs that no process executes, by the clock of the database. Return those that no other worker has
-        queued.
-
-        A job of the queue is lost if its worker gave no sign of life for so many seconds.
-        """
+        """Queue the runs that no process executes, or whose worker gave no sign of life for so many seconds."""
         return [row[0] for row in await self._execute_aside(TAKE_OVER, seconds)]
 
     async def hand_on_run(self, run: str, queue: str, tries: int, seconds: float) -> None:

@@ -154,11 +154,7 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
 
 
 def select_spending_since(db: Connection, day: str, user: str | None) -> list[SpentRequest]:
-    """Return every request since that day that may cost money, with its token usage. A fault does not count as an
-    answer.
-
-    Each row has the name, folder, protocol, status, cost and stops of its run; they are None for a removed run.
-    """
+    """Return every request since that day that may cost money, with its use of tokens and what is known of its run."""
     of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
     found = db.execute(
         f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,

@@ -73,7 +73,7 @@ def release_store(store: RunStore) -> None:
             if shared.store is store:
                 shared.users -= 1
                 if not shared.users:
-                    store.on_wait = _ignore
+                    store.on_wait = lambda message: None
         for shared in [one for one in _replaced if not one.users]:
             _replaced.remove(shared)
             shared.store.close()
@@ -87,10 +87,6 @@ def close_stores() -> None:
     with _lock:
         while _shared:
             _drop(_shared.popitem()[1])
-
-
-def _ignore(message: str) -> None:
-    pass
 
 
 def _drop(shared: SharedStore) -> None:
