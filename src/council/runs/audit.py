@@ -134,9 +134,7 @@ def _check_bills(record: Record) -> Iterator[str]:
             yield f'request {n} of "{key}" has a result but was never charged'
         elif (due := _expected_charge(result, spent)) is not None and not _is_due(spent, due):
             yield f'request {n} of "{key}" was charged {format_usd(nanos_to_usd(spent.amount))}, but used {format_usd(nanos_to_usd(due))}'
-    billed = sum(
-        usd_to_nanos(Decimal(str(event.usd))) for event in _iter_events(record) if isinstance(event, ev.Billed)
-    )
+    billed = sum(usd_to_nanos(Decimal(str(one.usd))) for one in _iter_events(record) if isinstance(one, ev.Billed))
     charged = sum(spent.charged or 0 for spent in record.spending.values())
     if billed != charged:
         yield f"the billing events total {format_usd(nanos_to_usd(billed))}, the spending rows {format_usd(nanos_to_usd(charged))}"

@@ -147,7 +147,7 @@ class QuestionBatch:
                 continue
             if row and has_changed:
                 problems.add(
-                    f"line {row.line}",
+                    row.line,
                     f"the row {quote_value(row.id)} has a result in {quote_value(self.output.path.name)}, but "
                     "its question or options have changed since: give it a new id, or remove its line from that file",
                 )
@@ -217,9 +217,8 @@ class QuestionBatch:
 
     def _name_run(self, row: Row, generation: int) -> str:
         """Return the id that a run of this row has: the one in the output file, or one that follows from the row."""
-        return (not generation and self._retried.get(row.id)) or execution.make_run_id(
-            self.output.batch, row, generation
-        )
+        listed = None if generation else self._retried.get(row.id)
+        return listed or execution.make_run_id(self.output.batch, row, generation)
 
     async def _adopt(self, run: str, row: Row) -> bool:
         """Remember a stored run if it belongs to this row, and return whether it does. A removed one does not."""
@@ -404,21 +403,15 @@ class QuestionBatch:
         return minutes, is_ended
 
     async def _run_within_limit(
-        self,
-        task: execution.RowRun,
-        flags: SettingFlags,
-        stop: StopEvent,
-        stored: StoredRun,
-        own_cap: float | None,
+        self, task: execution.RowRun, flags: SettingFlags, stop: StopEvent, stored: StoredRun, own_cap: float | None
     ) -> tuple[Minutes | None, bool]:
         """Run a row within the limit of the batch. A row that needs more than its part gets more, if there is more."""
         pool, spent = self._pool, _to_nanos(stored.usd)
         if pool is None:
             minutes = await self._execute(task, flags, stop)
             return minutes, self._has_ended(minutes, own_cap)
-        wanted = execution.round_up(stored.need) or _guess_limit(
-            stored.cost, pool.cap // (4 * self.settings.concurrency)
-        )
+        share = pool.cap // (4 * self.settings.concurrency)
+        wanted = execution.round_up(stored.need) or _guess_limit(stored.cost, share)
         own = None if own_cap is None else _to_nanos(own_cap)
         while True:
             most = wanted if own is None else min(wanted, max(0, own - spent))

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from council.engine.minutes import Minutes
-from council.events import Entry
 from council.planning.plan import Plan
 from council.runs.batch_rows import Row
 from council.runs.outcome import StopEvent
@@ -42,12 +41,8 @@ RunRow = Callable[[Convener, RowRun, StopEvent], Awaitable[Minutes]]
 async def run_here(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:
     """Execute a row in this process and return its minutes. `stop` interrupts it and leaves it resumable."""
     if row.plan is None:
-        return await convener.resume(row.run, _ignore, stop=stop, resend=row.resend)
-    return await convener.run(row.plan, _ignore, stop=stop)
-
-
-def _ignore(entry: Entry) -> None:
-    pass
+        return await convener.resume(row.run, lambda entry: None, stop=stop, resend=row.resend)
+    return await convener.run(row.plan, lambda entry: None, stop=stop)
 
 
 async def run_by_workers(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:

@@ -253,10 +253,8 @@ def parse_line(line: bytes) -> EndedRow:
             raise ValueError(f'it has no "{name}"')
     if value["status"] not in ENDED_STATUSES:
         raise ValueError(f'unknown status "{value["status"]}"')
-    usd = sum_known_cost(value.get("report"))
-    return EndedRow(
-        value["id"], value["run"], value["status"], str(value.get("hash") or ""), value.get("error"), usd=usd
-    )
+    digest, usd = str(value.get("hash") or ""), sum_known_cost(value.get("report"))
+    return EndedRow(value["id"], value["run"], value["status"], digest, value.get("error"), usd=usd)
 
 
 def sum_known_cost(report: Any) -> float:

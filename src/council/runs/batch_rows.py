@@ -72,23 +72,20 @@ class Problems:
         self.count = 0
         self._rows: dict[str, tuple[str, int]] = {}  # by problem: the place of its first row, and how many rows have it
 
-    def add(self, place: str, problem: str) -> None:
+    def add(self, place: int | str, problem: str) -> None:
+        """Add the problem of a row: of a line, or of a place as text."""
         self.count += 1
-        first, rows = self._rows.get(problem, (place, 0))
+        first, rows = self._rows.get(problem, (f"line {place}" if isinstance(place, int) else place, 0))
         if rows or len(self._rows) < MAX_SHOWN_PROBLEMS:
             self._rows[problem] = (first, rows + 1)
 
-    @property
-    def lines(self) -> list[str]:
-        return [
-            f"{first}{f' and {rows - 1:,} more' if rows > 1 else ''}: {problem}"
-            for problem, (first, rows) in self._rows.items()
-        ]
-
     def check(self) -> None:
         """Raise RowErrors if there is a bad row."""
-        if self.count:
-            raise RowErrors(self.lines, self.count)
+        lines = []
+        for problem, (first, rows) in self._rows.items():
+            lines.append(f"{first}{f' and {rows - 1:,} more' if rows > 1 else ''}: {problem}")
+        if lines:
+            raise RowErrors(lines, self.count)
 
 
 class InputRow(TypedDict):
@@ -206,13 +203,12 @@ def _to_seats(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",")]
         value = {name.strip(): member.strip() for name, _, member in pairs}
-    if not (
-        isinstance(value, dict) and value and all(isinstance(one, str) and one for one in (*value, *value.values()))
-    ):
+    seats: dict[Any, Any] = value if isinstance(value, dict) else {}
+    if not seats or not all(isinstance(one, str) and one for one in (*seats, *seats.values())):
         raise ValueError(
             'does not name members by seat: use for example {"alpha": "openai:gpt-5.2"} or "alpha=openai:gpt-5.2"'
         )
-    return value
+    return seats
 
 
 def _to_object(value: Any) -> Json:
@@ -291,7 +287,7 @@ def read_rows(stream: IO[bytes], problems: Problems, *, is_csv: bool) -> Iterato
         try:
             yield make_row(value, line)
         except UsageError as error:
-            problems.add(f"line {line}", f"{error.message_for('http')}")
+            problems.add(line, error.message_for("http"))
 
 
 def detect_csv(name: str, start: bytes) -> bool:
@@ -308,16 +304,14 @@ def _read_lines(stream: IO[bytes], problems: Problems) -> Iterator[tuple[int, st
     while data := stream.readline(MAX_ROW_BYTES + 1):
         number += 1
         if len(data) > MAX_ROW_BYTES:
-            problems.add(
-                f"line {number}", f"it is over {MAX_ROW_BYTES // 1_000_000} MB: shorten the question or its material"
-            )
+            problems.add(number, f"it is over {MAX_ROW_BYTES // 1_000_000} MB: shorten the question or its material")
             while data and not data.endswith(b"\n"):
                 data = stream.readline(MAX_ROW_BYTES)
             continue
         try:
             yield number, data.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
         except UnicodeDecodeError as error:
-            problems.add(f"line {number}", f"byte {error.start + 1} is not UTF-8: save the file as UTF-8")
+            problems.add(number, f"byte {error.start + 1} is not UTF-8: save the file as UTF-8")
 
 
 def _read_json_lines(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[tuple[int, Json]]:
@@ -332,12 +326,10 @@ def _read_json_lines(lines: Iterable[tuple[int, str]], problems: Problems) -> It
             fix = "write each row as one JSON object on one line"
             if number == 1 and text.lstrip().startswith("["):
                 fix = "write one object on each line instead of a list, for example with `jq -c '.[]'`"
-            problems.add(f"line {number}", f"{shown} is not JSON ({what}): {fix}")
+            problems.add(number, f"{shown} is not JSON ({what}): {fix}")
             continue
         if not isinstance(value, dict):
-            problems.add(
-                f"line {number}", f'{_quote_json(value)[:80]} is not an object: write {{"id": …, "question": …}}'
-            )
+            problems.add(number, f'{_quote_json(value)[:80]} is not an object: write {{"id": …, "question": …}}')
             continue
         yield number, value
 
@@ -358,9 +350,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
         except StopIteration:
             return
         except csv.Error as error:
-            problems.add(
-                f"line {source.start}", f"it is not CSV ({error}): quote cells that contain quotes or line breaks"
-            )
+            problems.add(source.start, f"it is not CSV ({error}): quote cells that contain quotes or line breaks")
             continue
         if not header:
             header, separator = _parse_header(cells[0] if cells else "")
@@ -369,7 +359,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
             continue
         if len(cells) != len(header):
             problems.add(
-                f"line {source.start}",
+                source.start,
                 f"it has {len(cells)} cells, but the header has {len(header)}: "
                 "quote cells that contain commas, or add the missing ones",
             )
@@ -379,7 +369,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
         try:
             more = _to_object(named["options"]) if "options" in named else {}
         except ValueError as error:
-            problems.add(f"line {source.start}", f"options {quote_value(named['options'])} {error}")
+            problems.add(source.start, f"options {quote_value(named['options'])} {error}")
             continue
         fields: dict[str, str] = {name: named[name] for name in ("id", "question") if name in named}
         yield source.start, {**fields, "options": options | more}
@@ -459,7 +449,7 @@ class RowTable:
                 first = self.find(row.id)
                 same = " with the same question and options" if first and first.hash == row.hash else ""
                 problems.add(
-                    f"line {row.line}",
+                    row.line,
                     f"the id {quote_value(row.id)} is also on line {first.line if first else 0}{same}: "
                     "give each row its own id",
                 )

@@ -85,10 +85,8 @@ class WorkerConvener(Convener):
         roster = RunSetup.of(record).roster
         kinds = {split_member(seat.member)[0] for seat in roster.all_seats}
         known = (*self.settings.providers, *SPECIAL_MEMBERS)
-        return [
-            *self.run_context.find_missing_keys(roster),
-            *(f"the provider {one}" for one in kinds if one not in known),
-        ]
+        unknown = [f"the provider {kind}" for kind in kinds if kind not in known]
+        return [*self.run_context.find_missing_keys(roster), *unknown]
 
     async def open_store(self, protocol: str, task: str) -> RunStore:
         if self._uses_folder:

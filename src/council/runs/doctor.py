@@ -294,15 +294,10 @@ async def _check_added(convener: Convener, prefix: str, members: list[str]) -> l
     named, vendor = [member for member in members if split_member(member)[0] == prefix], prefix
     with suppress(ConfigError):  # a broken package
         vendor = lookup.added_vendor(prefix)
+    package = f"package {MEMBERS.added[prefix].package}"
     return [
-        _build_row(
-            convener,
-            member,
-            vendor,
-            f"package {MEMBERS.added[prefix].package}",
-            await _probe_added(convener, prefix, member, bool(named)),
-        )
-        for member in named or [f"{prefix}:"]
+        _build_row(convener, one, vendor, package, await _probe_added(convener, prefix, one, bool(named)))
+        for one in named or [f"{prefix}:"]
     ]
 
 
@@ -390,8 +385,9 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[MemberRow]
     shown = {row["member"] for row in listed}
     others = dict.fromkeys(member for member in newest.values() if member and member not in shown)
     listed += [_build_member_row(member, lookup.vendor_of(member, settings), "") for member in others]
-    agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items() if f"cli:{agent}" not in ready}
-    listed += [_build_member_row(name, vendor, _missing_command(name, convener)) for name, vendor in agents.items()]
+    for agent, vendor in catalogue().commands.items():
+        needs = "" if find_command(agent, convener.env) else f"{agent} on PATH"
+        listed += [_build_member_row(f"cli:{agent}", vendor, needs)] if f"cli:{agent}" not in ready else []
     listed += [row for row in _list_added_members(convener) if row["member"] not in ready]
     local_needs = "" if find_spec("xllamacpp") else "model-council[local]"
     listed.append(_build_member_row(lookup.LOCAL_CANDIDATE.member, "local", local_needs))
@@ -547,11 +543,6 @@ def _build_member_row(member: str, vendor: str, needs: str) -> ListedMember:
     return {"member": member, "vendor": vendor, "available": not needs, "needs": needs}
 
 
-def _missing_command(member: str, convener: Convener) -> str:
-    agent = member.partition(":")[2]
-    return "" if find_command(agent, convener.env) else f"{agent} on PATH"
-
-
 def _qualify_member(member: str) -> str:
     """Return a bare model name with its preferred provider."""
     model = catalogue().find(member)
@@ -607,10 +598,8 @@ def check_database(convener: Convener) -> list[str]:
 def list_warnings(convener: Convener) -> list[str]:
     """Warn about keys that may leak, keys that the keyring does not return, and variables of OpenTelemetry."""
     shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]
-    lines = [
-        f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"
-        for name in shut
-    ]
+    problem = "is stored in the system's keyring, which does not return it: unlock the keyring, or set"
+    lines = [f"{name} {problem} {name}" for name in shut]
     return [*find_key_leaks(convener.settings), *lines, *list_otel_problems(convener.env)]
 
 

@@ -73,9 +73,7 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 # Queries
 
 
-async def query_history(
-    store: RunStore, wanted: Mapping[str, Any], before: str | None = None, limit: int | None = None
-) -> RunPage:
+async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str | None, limit: int | None) -> RunPage:
     """Return a page of the runs that match, unfinished ones first."""
     status = wanted.get("status")
     filters = {**wanted, **_filter_status(status)}

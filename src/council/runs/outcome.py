@@ -182,9 +182,8 @@ def note_other_version(ledger: Ledger) -> None:
     for run, record in reused.items():
         if not is_ours(record):
             made_by = describe_version(record)
-            ledger.emit_once(
-                ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
-            )
+            why = "its earlier answers were asked with that version's prompts"
+            ledger.emit_once(ev.Noted(f"{run} made by {made_by}", why))
 
 
 # Owners of runs

@@ -264,9 +264,8 @@ def redact_event(event: ev.Event) -> ev.Event:
 async def close_failed_run(store: LedgerStore, record: Record, reason: str, stopped: str = "") -> None:
     """Close a run that cannot be executed, without a report file: its folder may be missing."""
     ledger = Ledger(store, record, redact=redact_event)
-    ending = ev.Closed(
-        "incomplete" if stopped else "failed", asdict(Verdict("")), dict(ledger.calls), stopped, "", reason
-    )
+    status = "incomplete" if stopped else "failed"
+    ending = ev.Closed(status, asdict(Verdict("")), dict(ledger.calls), stopped, "", reason)
     await ledger.close(ending, lambda entries: encode_report(Minutes.fold(entries)))
 
 
@@ -284,10 +283,8 @@ def draft_report_files(record: Record, minutes: Minutes, report: ReportObject | 
     if not minutes.report_path:
         return []
     view = find_protocol(RunSetup.of(record).protocol).load_report_view()
-    by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
-    texts: dict[str, Iterable[str]] = {
-        path: [view.analysis(minutes, by_key[key])] for key, path in minutes.files.items()
-    }
+    said = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
+    texts: dict[str, Iterable[str]] = {path: [view.analysis(minutes, said[key])] for key, path in minutes.files.items()}
     texts |= {minutes.report_path: render_document_parts(minutes, report)}
     paths = []
     for name, parts in texts.items():

@@ -237,9 +237,8 @@ class RunContext:
         async def run_search(wanted: SearchQuery) -> Sequence[SearchRow]:
             queries = [redact_text(query) for query in wanted["queries"]]  # queries leave the machine too
             try:
-                found = make_provider(
-                    provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
-                )
+                read = make_document_reader(search_folder(provider, folder))
+                found = make_provider(provider, self.settings, self.env, folder, read)
             except SearchError as error:
                 return list_failures(queries, error)
             most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")

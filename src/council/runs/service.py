@@ -524,9 +524,8 @@ class Convener(RunRecords):
             ledger = Ledger(self.store, record, redact=report_files.redact_event)
             await self._close_run(ledger, outcome.end_stopped(self._make_council(ledger), "cancelled"))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await report_files.close_failed_run(
-                self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
-            )
+            reason = f"cancelled; {error.message_for('cli')}"
+            await report_files.close_failed_run(self.store, record, reason, "cancelled")
 
     async def _deliberate(self, ledger: Ledger, stop: outcome.StopEvent | None, refusal: str = "") -> Minutes:
         """Run the protocol to its end. With a `refusal` of the budget, stored answers are replayed, nothing is sent."""
@@ -617,10 +616,9 @@ class Convener(RunRecords):
         if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
             return ""
         setup = RunSetup.of(record)
-        report_dir = self._report_dir(setup.protocol, setup.question.task)
-        folder = report_files.create_report_folder(
-            Path(record.folder), str(Path(earlier).parent) if earlier else report_dir
-        )
+        configured = self._report_dir(setup.protocol, setup.question.task)
+        report_dir = str(Path(earlier).parent) if earlier else configured
+        folder = report_files.create_report_folder(Path(record.folder), report_dir)
         path = earlier or report_files.choose_report_path(record, folder)
         report_files.emit_votes(ledger, minutes, folder)
         return path
@@ -628,7 +626,6 @@ class Convener(RunRecords):
     # Audit
 
     async def audit(self, run: str) -> list[str]:
-        """Return the problems found in a run's record."""
         return (await self.audit_with_remark(run))[0]
 
     async def audit_with_remark(self, run: str) -> tuple[list[str], str]:

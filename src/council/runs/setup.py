@@ -252,9 +252,7 @@ def _pick_member(source: Source, settings: Settings) -> str:
 def build_values(models: Sequence[VendorModels], chosen: Sequence[Source]) -> dict[str, Any]:
     """Return the configuration values for these vendors; None removes a key."""
     first, other = models[0], models[1] if len(models) > 1 else None
-    values: dict[str, Any] = {
-        f"providers.{source.name}.base_url": source.base_url for source in chosen if source.base_url
-    }
+    values: dict[str, Any] = {f"providers.{one.name}.base_url": one.base_url for one in chosen if one.base_url}
     values["vendors"] = [one.vendor for one in models]
     values |= {"models.default": first.default, "models.strong": first.strong, "models.fast": first.fast}
     values["models.other"] = other.default if other else None

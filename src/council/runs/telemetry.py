@@ -124,9 +124,8 @@ def make_exporter() -> SpanExporter:
         return ConsoleSpanExporter(out=sys.stderr)
     protocol = next(filter(None, map(os.environ.get, OTEL_PROTOCOLS)), "http/protobuf")
     package = "grpc" if protocol == "grpc" and find_spec("opentelemetry.exporter.otlp.proto.grpc") else "http"
-    exporter: SpanExporter = import_module(
-        f"opentelemetry.exporter.otlp.proto.{package}.trace_exporter"
-    ).OTLPSpanExporter()
+    module = import_module(f"opentelemetry.exporter.otlp.proto.{package}.trace_exporter")
+    exporter: SpanExporter = module.OTLPSpanExporter()
     return exporter
 
 
@@ -247,7 +246,7 @@ class RunSpans:
         name: str,
         what: str,
         at: float,
-        attributes: Attributes,
+        about: Attributes,
         *,
         parent: Span | None,
         kind: SpanKind = SpanKind.INTERNAL,
@@ -257,9 +256,7 @@ class RunSpans:
         ids.trace_id, ids.span_id = make_trace_id(run), make_span_id(run, what)
         try:
             context = trace.set_span_in_context(parent, Context()) if parent else Context()
-            return self.tracer.start_span(
-                name, context, kind, attributes, links, int(at * NANOS), record_exception=False
-            )
+            return self.tracer.start_span(name, context, kind, about, links, int(at * NANOS), record_exception=False)
         finally:
             ids.trace_id = ids.span_id = 0
 

@@ -46,10 +46,6 @@ class TrackRecord:
     labelled: int = 0
     brier: float | None = None
 
-    @property
-    def weight(self) -> float:
-        return weigh_record(self.right, self.labelled)
-
     def as_json(self) -> TrackRecordObject:
         brier = None if self.brier is None else round(self.brier, 4)
         return {"right": self.right, "labelled": self.labelled, "brier": brier}
@@ -193,7 +189,8 @@ def weigh_record(right: int, labelled: int) -> float:
 async def load_weights(store: RunStore) -> dict[str, float]:
     """Return the weight of every member with enough labelled outcomes; all others count 1."""
     found = summarize_records(list_seats(await store.list_outcomes()))
-    return {name: round(record.weight, 4) for name, record in found.items() if record.labelled >= MIN_OUTCOMES}
+    known = {name: one for name, one in found.items() if one.labelled >= MIN_OUTCOMES}
+    return {name: round(weigh_record(one.right, one.labelled), 4) for name, one in known.items()}
 
 
 def summarize_records(

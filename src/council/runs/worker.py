@@ -188,7 +188,6 @@ class Worker(WorkerLoop):
         return [run for run in waiting if run not in self._tasks and not await self.store.is_locked(run)]
 
     async def _start_due_runs(self) -> bool:
-        """Start the runs that are due. Return whether any run is running or waiting."""
         self._forget_ended_tasks()
         waiting = await self._list_waiting()
         for run in waiting:

@@ -29,7 +29,6 @@ class RunStatus(StrEnum):
 
 
 OPEN_STATUSES = (RunStatus.QUEUED, RunStatus.RUNNING)  # stored statuses of runs that have not ended
-FINISHED_STATUSES = (RunStatus.COMPLETE, RunStatus.FAILED)  # nothing is left to continue; lists sort the others first
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,14 +140,13 @@ def find_holders(database: Path) -> list[LockOwner]:
     """
     locks = database.parent / "locks"
     try:
-        rows = [line.split() for line in LOCK_TABLE.read_text(encoding="ascii", errors="replace").splitlines()]
+        lines = LOCK_TABLE.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         owners = [read_owner(path) for path in locks.glob("*.lock")]
         return [owner for owner in owners if owner and owner.is_suspended and owner.pid != os.getpid()]
     files = _file_ids(database, database.with_name(f"{database.name}-shm"))
-    pids = {
-        int(row[4]) for row in rows if len(row) == 8 and row[1] == "POSIX" and row[3] == "WRITE" and row[5] in files
-    }
+    rows = [row for line in lines if len(row := line.split()) == 8]
+    pids = {int(row[4]) for row in rows if row[1] == "POSIX" and row[3] == "WRITE" and row[5] in files}
     pids -= {os.getpid(), 0, -1}
     runs = _find_runs(rows, locks) if pids else {}
     return [owner for pid in sorted(pids) if (owner := make_owner(pid, runs.get(pid, "")))]
@@ -165,7 +164,7 @@ def _file_ids(*paths: Path) -> set[str]:
 
 def _find_runs(rows: Sequence[Sequence[str]], locks: Path) -> dict[int, str]:
     """Return a run that each process holds, by process id."""
-    pids = {row[5].rpartition(":")[2]: int(row[4]) for row in rows if len(row) == 8 and row[1] == "FLOCK"}
+    pids = {row[5].rpartition(":")[2]: int(row[4]) for row in rows if row[1] == "FLOCK"}
     try:
         with os.scandir(locks) as files:
             return {pids[inode]: Path(file.name).stem for file in files if (inode := str(file.inode())) in pids}
@@ -181,8 +180,7 @@ def is_busy(error: BaseException) -> bool:
 def wait_for_lock(
     path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
 ) -> R:
-    """Make an attempt, and repeat it while another process holds the database. `timeout` is None to wait without a
-    limit. `on_wait` gets the holders.
+    """Make an attempt, and repeat it while another process holds the database: up to a limit, if `timeout` has one.
 
     A holder that is suspended in a transaction would block every other process. It is continued until the caller has
     the lock, then suspended again: it is outside of a transaction then, because only one process can be in one.

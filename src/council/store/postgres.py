@@ -276,9 +276,8 @@ class PostgresStore(WorkerTables):
 
     def _list_held(self, jobs: Sequence[Job]) -> str:
         """Return run and token of the jobs of owned runs, as `check_leases` reads them."""
-        return ",".join(
-            sorted({f"{job.run}:{job.token}" for job in jobs if job.token and job.run not in self._failures})
-        )
+        held = {f"{job.run}:{job.token}" for job in jobs if job.token and job.run not in self._failures}
+        return ",".join(sorted(held))
 
     def _group_rows(self, of_run: Mapping[str, Sequence[Row]]) -> tuple[list[Any], list[tuple[str, list[Any]]]]:
         """Return the values of new leases, and one statement with its values for each kind of row."""
@@ -420,9 +419,8 @@ class PostgresStore(WorkerTables):
                 await self._write("", lambda db: leases.take_lease(db, run, row))
             except StoreError as error:
                 if isinstance(error.__cause__, pg.LockNotAvailable):
-                    raise RunOwned(
-                        f"run {run} is locked by a transaction of another process: try again later"
-                    ) from error
+                    problem = f"run {run} is locked by a transaction of another process: try again later"
+                    raise RunOwned(problem) from error
                 raise
         try:
             with self._own(run, token):

@@ -84,9 +84,7 @@ MARK_BATCH = """INSERT INTO writers (id, batch) VALUES ($1, $2)
                 ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = clock_timestamp()"""
 PACKED = frozenset({"run", "event", "result", "intent", "settled", "phase"})  # rows that may have long texts
 GROUPED = frozenset({*INSERTED, *CHANGED, "lease"})
-PUBLIC_KINDS = frozenset(
-    {"event", "live", "close", "cancel", "queue", "detach"}
-)  # rows that followers of a run wait for
+PUBLIC_KINDS = frozenset({"event", "live", "close", "cancel", "queue", "detach"})  # followers of a run wait for them
 
 
 @lru_cache(maxsize=4096)

@@ -107,9 +107,8 @@ class WorkerTables(RunStore):
         with self._side_lock:
             if self._side_thread is None:
                 self._side_thread = ThreadPoolExecutor(1, "council-workers")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._side_thread, self._execute_once, statement, values
-        )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._side_thread, self._execute_once, statement, values)
 
     def _execute_once(self, statement: str, values: Sequence[object]) -> list[Any]:
         """Execute a statement. Connect again for a while if the connection is lost."""

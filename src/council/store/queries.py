@@ -104,9 +104,7 @@ OPEN_ASKS = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM asks a
 # What a run holds does not count if the process ended before the run was stored, which takes less than a minute.
 COUNTS = "(key <> ? OR at > ? OR run IN (SELECT id FROM runs))"
 START_S = 60
-SUM_SPENT = (
-    f"SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {COUNTS} AND {{}}"
-)
+SPENT = f"SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {COUNTS} AND {{}}"
 NOT_THIS = "NOT (run = ? AND ((key = ? AND n = ?) OR key = ?))"
 OF_USER = "day = ? AND run IN (SELECT run FROM user_runs WHERE name = ?)"
 
@@ -125,7 +123,7 @@ def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | No
         if cap is None:
             continue
         others = (HOLD_KEY, hold.at - START_S, *values, run, hold.key, hold.n, HOLD_KEY)
-        (spent,) = db.execute(SUM_SPENT.format(f"{condition} AND {NOT_THIS}"), others).fetchone()
+        (spent,) = db.execute(SPENT.format(f"{condition} AND {NOT_THIS}"), others).fetchone()
         if spent + requested > cap:
             return BudgetRefusal(scope, cap, spent, requested)
     db.execute(WRITE_STATEMENTS["reserve"], (run, *hold.as_row()))
@@ -254,12 +252,7 @@ def load_attempt_page(
 
 
 def _load_attempts(
-    db: Connection,
-    run: str,
-    texts: TextReader,
-    key: str = "",
-    after: tuple[str, int] = ("", 0),
-    limit: int = NO_LIMIT,
+    db: Connection, run: str, texts: TextReader, key: str = "", after: tuple[str, int] = ("", 0), limit: int = NO_LIMIT
 ) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = {}
     for step, n, member, body, result in db.execute(SELECT_ATTEMPTS, (run, key, *after, limit)):
@@ -293,10 +286,8 @@ def _list_parts(db: Connection, run: str) -> Iterator[tuple[str, str, Iterator[t
     def unpack(body: str) -> Any:
         return TextReader(db, run).unpack(body)  # a new reader, which keeps no texts of other rows
 
-    events = (
-        ev.Entry(seq, at, ev.parse_event(tag, unpack(body)))
-        for seq, at, tag, body in db.execute(SELECT_EVENTS, (run, 0))
-    )
+    rows = db.execute(SELECT_EVENTS, (run, 0))
+    events = (ev.Entry(seq, at, ev.parse_event(tag, unpack(body))) for seq, at, tag, body in rows)
     yield "events", "[]", ((None, entry.as_json()) for entry in events)
     yield "steps", "{}", iter(db.execute(SELECT_STEPS, (run,)))
     results = db.execute(SELECT_RESULTS, (run,))
@@ -345,7 +336,7 @@ INSERTED = {
 }
 ON_CONFLICT = {
     "reserve": """ON CONFLICT (run, key, n) DO UPDATE SET member = excluded.member, at = excluded.at, day = excluded.day,
-                  price = excluded.price, reserved = excluded.reserved, charged = NULL, estimated = 0""",
+                  price = excluded.price, reserved = excluded.reserved, charged = NULL, estimated = 0"""
 }
 
 
@@ -504,7 +495,7 @@ class RunQueries(ABC):
     async def sum_day(self, day: str, user: str | None = None) -> int:
         """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
         condition, values = ("day = ?", (day,)) if user is None else (OF_USER, (day, user))
-        ((spent,),) = await self._select(SUM_SPENT.format(condition), HOLD_KEY, time.time() - START_S, *values)
+        ((spent,),) = await self._select(SPENT.format(condition), HOLD_KEY, time.time() - START_S, *values)
         return int(spent)
 
     async def list_spending(self, day: str, user: str | None = None) -> list[SpentRequest]:

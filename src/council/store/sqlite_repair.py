@@ -52,10 +52,8 @@ def repair_file(path: Path) -> list[str]:
             kept = _replace_database(path, target)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(sqlite.explain_error(error, path)) from error
-    missing = f"; unreadable rows remain in {', '.join(lost)}" if lost else ""
-    return [
-        f'the readable rows were copied to a new database ({problem}){missing}; the old one is kept as "{kept.name}"'
-    ]
+    rest = f"; unreadable rows remain in {', '.join(lost)}" if lost else ""
+    return [f'the readable rows were copied to a new database ({problem}){rest}; the old one is kept as "{kept.name}"']
 
 
 def _find_problem(path: Path) -> str:

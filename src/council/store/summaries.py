@@ -49,9 +49,8 @@ def select_summaries(
     where, values = _make_conditions(filters)
     if before:
         where, values = f"{where} AND {AFTER_CURSOR}", [*values, before]
-    rows = db.execute(
-        f"{SELECT_SUMMARIES} WHERE {where} {ORDER} LIMIT ?", (*values, NO_LIMIT if limit is None else limit)
-    )
+    most = NO_LIMIT if limit is None else limit
+    rows = db.execute(f"{SELECT_SUMMARIES} WHERE {where} {ORDER} LIMIT ?", (*values, most))
     return [_make_summary(row) for row in rows]
 
 

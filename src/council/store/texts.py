@@ -268,9 +268,8 @@ def unindex_run(db: Connection, run: str, *, forget_words: bool = False) -> None
         return
     with _only_index(db):
         words = _list_words(db, run)
-        db.execute(
-            "INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)", (n, " ".join(words))
-        )
+        document = " ".join(words)
+        db.execute("INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)", (n, document))
         known = db.execute(KNOWN_WORDS, (json.dumps(words),)).fetchall() if forget_words else []
         unused = [row for row in known if not _find_documents(db, row[0], 1)]
         db.executemany("DELETE FROM search_words WHERE word = ?", unused)
