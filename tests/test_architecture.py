@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }  # fmt: skip
 # The only modules of `store` and `members` that packages besides `runs` may import.
 INTERFACES = {
-    "store": {"council.store.interface"},
+    "store": {"council.store.interface", "council.store.run_store"},
     "members": {"council.members.base", "council.members.guard", "council.members.scripted"},
 }
 # Parts of `protocols` that every protocol uses; all other folders in it are protocols.

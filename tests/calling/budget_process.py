@@ -18,7 +18,7 @@ from council.members.registry import MemberRegistry
 from council.money import Price, Rates
 from council.settings import load_settings
 from council.store.interface import Record, StoreAddress
-from council.store.run_store import open_store
+from council.store.shared import open_store
 from council.types import Ask, Outcome, Step
 from tests.run_session import make_ask
 

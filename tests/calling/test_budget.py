@@ -25,7 +25,7 @@ from council.errors import Fault
 from council.members.base import DEFAULT_MAX_TOKENS
 from council.money import FREE, UNBILLED_FAULTS, Price, Rates
 from council.store.interface import Record, StoreAddress
-from council.store.run_store import open_store
+from council.store.shared import open_store
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage, current_delivery
 from tests.calling.budget_process import OUTPUT, a_dime, spend

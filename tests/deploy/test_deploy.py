@@ -18,7 +18,7 @@ import yaml
 from council.doors.cli.service_commands import SERVE_OPTIONS, worker_command
 from council.runs.metrics import render_metrics
 from council.store.interface import StoreAddress
-from council.store.run_store import open_store
+from council.store.shared import open_store
 from tests.runs.test_metrics import write_run
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -10,8 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from council.runs.metrics import is_loopback, may_read_metrics, render_metrics
-from council.store.interface import HOLD_KEY, Row, Store, StoreAddress
-from council.store.run_store import open_store
+from council.store.interface import HOLD_KEY, Row, StoreAddress
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from tests.doors.web.server import WebServer
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +23,7 @@ SETUP = {"protocol": "triad", "question": {"text": "Why?"}, "owner": "ann"}
 
 
 @pytest.fixture
-def store(store_address: StoreAddress) -> Iterator[Store]:
+def store(store_address: StoreAddress) -> Iterator[RunStore]:
     opened = open_store(store_address)
     yield opened
     opened.close()
@@ -32,7 +33,7 @@ def request(key: str, n: int, member: str) -> Row:
     return ("intent", (key, n, member, b"{}", 1.0))
 
 
-async def write_run(store: Store, run: str) -> None:
+async def write_run(store: RunStore, run: str) -> None:
     """Store a run with a fault that was retried, a request without an answer, and one that was withdrawn."""
     await store.write(run, [("run", ("name", "/folder", 1.0, "seed", json.dumps(SETUP)))])
     money = [("reserve", (key, 1, "x:m", 1.0, "2026-11-19", "", 900)) for key in ("a", "c")]
@@ -44,7 +45,7 @@ async def write_run(store: Store, run: str) -> None:
     await store.write(run, [("settled", ("odd", 1, '{"usage": "many"}', 2.0)), ("close", ("complete", "{}"))])
 
 
-async def read_samples(store: Store) -> dict[str, float]:
+async def read_samples(store: RunStore) -> dict[str, float]:
     body, _ = await render_metrics(store)
     return {
         " ".join([sample.name, *(sample.labels[label] for label in LABELS if label in sample.labels)]): sample.value
@@ -63,7 +64,7 @@ OF_A_RUN = {
 
 
 @pytest.mark.behaviour("32-metrics-ledger")
-async def test_the_figures_are_those_of_the_ledger_also_after_a_run_is_removed(store: Store) -> None:
+async def test_the_figures_are_those_of_the_ledger_also_after_a_run_is_removed(store: RunStore) -> None:
     empty = await read_samples(store)
     assert [name for name in empty if name.split(" ")[0] in {key.split(" ")[0] for key in OF_A_RUN}] == []
     for run in ("r1", "r2"):
@@ -81,7 +82,7 @@ async def test_the_figures_are_those_of_the_ledger_also_after_a_run_is_removed(s
 
 
 @pytest.mark.behaviour("32-metrics-ledger")
-async def test_the_queue_has_its_depth_and_its_oldest_run(store: Store) -> None:
+async def test_the_queue_has_its_depth_and_its_oldest_run(store: RunStore) -> None:
     assert (await read_samples(store))["council_queue_runs default"] == 0
     for run in ("r1", "r2", "r3"):
         await store.write(run, [("queue", ("name", "/folder", 1.0, "seed", json.dumps(SETUP)))])

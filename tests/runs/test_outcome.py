@@ -11,7 +11,7 @@ from council.engine.council import Council
 from council.errors import BudgetSpent, StoreError
 from council.members.scripted import Scripted
 from council.protocols import Protocol
-from council.runs.outcome import end_cancelled, end_interrupted, name_resume, run_protocol
+from council.runs.outcome import end_stopped, name_resume, run_protocol
 from council.store.sqlite import SqliteStore
 from council.types import Verdict
 from tests.run_session import open_session
@@ -54,7 +54,7 @@ async def test_without_the_chair_the_ending_is_the_digest_and_the_partial_verdic
 async def test_a_run_cut_short_later_also_reports_the_partial_verdict(store: SqliteStore, tmp_path: Path) -> None:
     session = await open_session(store, tmp_path)
     by_budget = await run_protocol(session.council, Protocol("spends", spends_all), {})
-    endings = [by_budget, end_interrupted(session.council), end_cancelled(session.council)]
+    endings = [by_budget, *(end_stopped(session.council, why) for why in ("interrupted", "cancelled"))]
     assert [ending.stopped for ending in endings] == ["budget", "interrupted", "cancelled"]
     assert all(ending.verdict.answer.endswith("Two of three agree.") for ending in endings)
     assert all(ending.verdict.dissent == ("gamma",) for ending in endings)

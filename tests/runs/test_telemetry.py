@@ -73,9 +73,9 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 def forget_exporter() -> None:
     """Send what is left, and read the variables again."""
-    if telemetry.get_telemetry.cache_info().currsize:
-        telemetry.get_telemetry().close()
-    telemetry.get_telemetry.cache_clear()
+    if telemetry.start_exporter.cache_info().currsize:
+        telemetry.start_exporter()[2].shutdown()
+    telemetry.start_exporter.cache_clear()
     run_context.sends_spans.cache_clear()
 
 

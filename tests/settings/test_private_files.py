@@ -24,7 +24,7 @@ from council.settings.private_files import (
     repair_folder,
 )
 from council.store.interface import StoreAddress
-from council.store.run_store import open_store
+from council.store.shared import open_store
 from tests.acceptance.helpers import Terminal, wait_for_exit
 from tests.fork_server import Process
 from tests.system_faults import DiskFault, start_with_fault

@@ -26,7 +26,8 @@ from council.errors import RunOwned, StoreError, UnknownRun
 from council.money import Price, Rates
 from council.runs.audit import audit_record
 from council.store.interface import Hold, Record, SpendingRow, StoreAddress
-from council.store.run_store import RunStore, open_store
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from council.types import Outcome, Usage
 from council.version import RULES, __version__
 from tests.databases import Server

@@ -25,7 +25,8 @@ from council.errors import StoreError
 from council.store import postgres_connection, sqlite
 from council.store.interface import StoreAddress
 from council.store.migrations import read_statements
-from council.store.run_store import RunStore, open_store
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from council.store.sqlite import SqliteStore
 from tests.acceptance.helpers import wait_for_exit
 from tests.databases import Server

@@ -20,7 +20,7 @@ from council.store import leases, postgres, postgres_connection
 from council.store.interface import Hold, Row, RunState, StoreAddress
 from council.store.postgres import PostgresStore
 from council.store.postgres_connection import MIGRATIONS
-from council.store.run_store import open_store
+from council.store.shared import open_store
 from council.store.texts import index_run
 from tests.databases import PASSWORD, Proxy, Server
 

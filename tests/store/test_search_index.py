@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from council.store import texts as stored_texts
 from council.store.interface import Row, StoreAddress
-from council.store.run_store import RunStore, open_store
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from council.store.sqlite import SqliteStore
 from tests.databases import Server
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row, StoreAddress
-from council.store.run_store import Job, RunStore, open_store
+from council.store.run_store import Job, RunStore
+from council.store.shared import open_store
 from council.types import FinalState, Outcome, Usage, encode_json
 
 pytestmark = pytest.mark.anyio
@@ -146,7 +147,7 @@ HOLD = """
 import asyncio, sys
 from pathlib import Path
 from council.store.interface import StoreAddress
-from council.store.run_store import open_store
+from council.store.shared import open_store
 
 async def hold():
     async with open_store(StoreAddress(Path(sys.argv[1]), sys.argv[2])).lock_run("r2345"):
@@ -282,7 +283,7 @@ async def test_the_newest_unfinished_run_of_a_folder_is_found(store: RunStore) -
 async def test_a_run_id_that_is_taken_is_not_used(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.write("r22222222", [RUN_ROW])
     numbers = iter((0, sum(31**place for place in range(8))))  # the first character everywhere, then the second one
-    monkeypatch.setattr(secrets, "randbelow", lambda limit: next(numbers))
+    monkeypatch.setattr(secrets, "randbits", lambda count: next(numbers))
     assert await store.new_run_id() == "r33333333"
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from council.store import summaries
-from council.store.interface import Store, StoreAddress
+from council.store.interface import StoreAddress
 from council.store.migrations import read_statements
-from council.store.run_store import open_store
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from council.store.sqlite import MIGRATIONS, SqliteStore
 from council.store.sqlite_repair import repair_file
 
@@ -40,7 +41,7 @@ def setup(question: str) -> str:
     return json.dumps({"protocol": "triad", "owner": "ann@laptop", "question": {"task": "ask", "text": question}})
 
 
-async def write_runs(store: Store) -> None:
+async def write_runs(store: RunStore) -> None:
     report = json.dumps(
         {
             "verdict": "PASS",

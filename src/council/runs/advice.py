@@ -64,10 +64,7 @@ class Advice:
 
 
 async def plan_by_advice(intent: Intent, make: Callable[[Intent], Awaitable[Plan]], env: Mapping[str, str]) -> Plan:
-    """Return the plan of the advised protocol.
-
-    If it costs more than the default, return the default, which names the advice.
-    """
+    """Return the plan of the advised protocol, or the default, which names the advice, if it costs less."""
     default = await make(intent)
     advice = advise(intent, default, list_results(env))
     if advice.protocol == intent.protocol and not advice.options:
@@ -75,18 +72,15 @@ async def plan_by_advice(intent: Intent, make: Callable[[Intent], Awaitable[Plan
     try:
         advised = await make(replace(intent, protocol=advice.protocol, options=intent.options | advice.options))
     except UsageError:  # a flag of this run, such as several -m, does not fit the advised protocol
-        return replace(
-            default, why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it does not fit the flags"
-        )
-    if costs_more(advised, default, MAX_EXTRA_COST if advice.protocol == CHECKED else 1.0):
-        return replace(
-            default,
-            why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it costs more: choose it by its name",
-        )
-    return replace(advised, why=advice.why)
+        problem = "does not fit the flags"
+    else:
+        if not costs_more(advised, default, MAX_EXTRA_COST if advice.protocol == CHECKED else 1.0):
+            return replace(advised, why=advice.why)
+        problem = "costs more: choose it by its name"
+    return replace(default, why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it {problem}")
 
 
-def costs_more(plan: Plan, default: Plan, factor: float = 1.0) -> bool:
+def costs_more(plan: Plan, default: Plan, factor: float) -> bool:
     """Compare by the expected cost, and if a price is unknown or nothing costs anything, by the number of calls."""
     costs = [0.0 if one.cost is None else float(one.cost["expected"]) for one in (plan, default)]
     if all(costs):
@@ -95,10 +89,7 @@ def costs_more(plan: Plan, default: Plan, factor: float = 1.0) -> bool:
 
 
 def advise(intent: Intent, default: Plan, results: Sequence[EvalObject]) -> Advice:
-    """Return the advice for a request.
-
-    `default` is the plan that the words alone choose, `results` are those of evaluations.
-    """
+    """Return the advice for a request: `default` is the plan that the words choose, `results` of evaluations."""
     if intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.TRIGGER):
         return Advice(intent.protocol, intent.why)
     vendors = {seat.vendor for seat in default.roster.seats}
@@ -107,12 +98,10 @@ def advise(intent: Intent, default: Plan, results: Sequence[EvalObject]) -> Advi
         return Advice(STOPPING, CHECKABLE) if can_stop else Advice(ONE_MODEL, SHORT_FACT)
     members = sorted({seat.member for seat in default.roster.seats})
     arms = [(result, arm) for result in results if result.get("members") == members for arm in _list_decided(result)]
-    better = [(result, arm) for result, arm in arms if _find_gain(arm) > 0]
-    if better:
+    if better := [(result, arm) for result, arm in arms if _find_gain(arm) > 0]:
         result, arm = max(better, key=lambda pair: _find_gain(pair[1]))
         return Advice(arm["protocol"], _format_gain(result, arm, "more"), dict(arm["options"]))
-    worse = [(result, arm) for result, arm in arms if arm["protocol"] == intent.protocol and not arm["options"]]
-    if worse:
+    if worse := [(result, arm) for result, arm in arms if arm["protocol"] == intent.protocol and not arm["options"]]:
         return Advice(INDEPENDENT, _format_gain(*worse[0], "less"))
     if len(members) == 1 and intent.protocol in WITH_EXCHANGE:
         return Advice(SELF_REVIEW, COPIES)
@@ -122,7 +111,7 @@ def advise(intent: Intent, default: Plan, results: Sequence[EvalObject]) -> Advi
         return Advice(STOPPING, CHECKABLE)
     if CALCULATION.search(intent.question) and not DECISION.search(intent.question):
         return Advice(INDEPENDENT, ONE_ANSWER)
-    if intent.protocol == "collaborative" and len(vendors) > 1:
+    if intent.protocol == "collaborative" and can_stop:
         return Advice(CHECKED, OPEN_WITH_VENDORS)
     return Advice(intent.protocol, OPEN_QUESTION)
 

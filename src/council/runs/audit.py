@@ -72,10 +72,7 @@ def _check_results(record: Record) -> Iterator[str]:
         if keys.count(key) != 1:
             yield f'the result "{key}" has {keys.count(key)} events, not 1'
         free = key.endswith(("/look", "/search", "/join")) or (key not in record.attempts and is_fork)
-        answers = [
-            one.result for one in record.attempts.get(key, []) if one.result is not None and "text" in one.result
-        ]
-        if not free and not answers:
+        if not free and not any(one.result and "text" in one.result for one in record.attempts.get(key, [])):
             yield f'the result "{key}" has no attempt with an answer'
     for key in set(keys) - record.results.keys():
         yield f'the statement "{key}" has no result'
@@ -83,7 +80,12 @@ def _check_results(record: Record) -> Iterator[str]:
 
 def _check_attempts(record: Record) -> Iterator[str]:
     """Check that attempts are numbered, belong to a step, and end with the accepted answer."""
-    before_result = _list_attempts_before_results(record)
+    stated, before_result = set[str](), set[tuple[str, int]]()
+    for event in _iter_events(record):
+        if isinstance(event, ev.Stated):
+            stated.add(event.key)
+        elif isinstance(event, ev.Attempted) and event.key not in stated:
+            before_result.add((event.key, event.n))
     for key, attempts in record.attempts.items():
         if [attempt.n for attempt in attempts] != list(range(1, len(attempts) + 1)):
             yield f'the attempts of "{key}" are not numbered from 1 without a gap'
@@ -93,21 +95,8 @@ def _check_attempts(record: Record) -> Iterator[str]:
             yield f'"{key}" was asked again after its result was stored'
 
 
-def _list_attempts_before_results(record: Record) -> set[tuple[str, int]]:
-    stated: set[str] = set()
-    found: set[tuple[str, int]] = set()
-    for event in _iter_events(record):
-        if isinstance(event, ev.Stated):
-            stated.add(event.key)
-        elif isinstance(event, ev.Attempted) and event.key not in stated:
-            found.add((event.key, event.n))
-    return found
-
-
 def _check_rejections(record: Record) -> Iterator[str]:
-    """Check that a step whose answers were all rejected is not asked again, unless a run without enough answers is
-    resumed.
-    """
+    """Check that no step is asked again whose answers were all rejected, unless its run lacked answers."""
     rejected: set[str] = set()
     answers: dict[str, list[Attempt]] = {}  # attempts of each step since its run last ended
     for event in _iter_events(record):
@@ -145,9 +134,7 @@ def _check_bills(record: Record) -> Iterator[str]:
             yield f'request {n} of "{key}" has a result but was never charged'
         elif (due := _expected_charge(result, spent)) is not None and not _is_due(spent, due):
             yield f'request {n} of "{key}" was charged {format_usd(nanos_to_usd(spent.amount))}, but used {format_usd(nanos_to_usd(due))}'
-    billed = sum(
-        usd_to_nanos(Decimal(str(event.usd))) for event in _iter_events(record) if isinstance(event, ev.Billed)
-    )
+    billed = sum(usd_to_nanos(Decimal(str(one.usd))) for one in _iter_events(record) if isinstance(one, ev.Billed))
     charged = sum(spent.charged or 0 for spent in record.spending.values())
     if billed != charged:
         yield f"the billing events total {format_usd(nanos_to_usd(billed))}, the spending rows {format_usd(nanos_to_usd(charged))}"
@@ -157,10 +144,7 @@ def _check_bills(record: Record) -> Iterator[str]:
 
 
 def _is_due(spent: SpendingRow, due: int) -> bool:
-    """Return whether a charge fits the reported usage.
-
-    A usage that is not plausible is charged up to a bound, as an estimate.
-    """
+    """Return whether a charge fits the usage. An implausible usage is charged up to a bound, as an estimate."""
     return spent.charged == due or (spent.estimated and (spent.charged or 0) < due)
 
 
@@ -182,10 +166,7 @@ def _check_budget(record: Record) -> Iterator[str]:
 
 
 def _check_calls(record: Record) -> Iterator[str]:
-    """Check the counts of a finished run against its attempts.
-
-    Earlier versions counted those of the last process only.
-    """
+    """Check the counts of a finished run against its attempts. Earlier versions counted the last process only."""
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed) or not is_ours(record):
         return
@@ -199,10 +180,7 @@ def _iter_events(record: Record) -> Iterator[ev.Event]:
 
 
 def is_same_report(built: str, stored: str | None) -> bool:
-    """Return whether a stored report is the built one.
-
-    Earlier versions stored the same object with other white space.
-    """
+    """Return whether a stored report is the built one. Earlier versions stored it with other white space."""
     if built == stored:
         return True
     try:

@@ -39,18 +39,8 @@ from council.money import nanos_to_usd, usd_to_nanos
 from council.planning.plan import Material, Plan, read_request
 from council.planning.setup import BatchLabel, RunSetup
 from council.render.report import build_report
-from council.runs.batch_execution import (
-    ConvenerPool,
-    CostPool,
-    RowRun,
-    RunRow,
-    count_workers,
-    make_run_id,
-    round_up,
-    run_by_workers,
-    run_here,
-)
-from council.runs.batch_output import BatchOutput, EndedRow, Estimate, Failure, PlannedGroup, Progress, Summary
+from council.runs import batch_execution as execution
+from council.runs.batch_output import BatchFailure, BatchOutput, EndedRow, Estimate, PlannedGroup, Progress, Summary
 from council.runs.batch_rows import DONE, LEFT_OUT, MATERIAL_OPTIONS, Problems, Row, RowTable
 from council.runs.outcome import EXIT_FAILED, StopEvent, exit_code
 from council.runs.run_context import PERSISTED_FLAGS
@@ -70,25 +60,7 @@ LOOKUP_ROWS = 400  # runs that one query looks for
 NO_LIMIT_USD = 1e6
 LIMIT_GROWTH = 4  # how much more of the batch's limit a row gets that needs more than its estimate
 # Options that are settings of a run.
-SETTING_OPTIONS = (
-    "seats",
-    "models",
-    "cheap",
-    "seat_count",
-    "exclude_family",
-    "timeout",
-    "max_cost",
-    "allow_unpriced",
-    "effort",
-    "grace",
-    "hedge",
-    "check",
-    "no_warm",
-    "no_resend",
-    "packet_tokens",
-    "report_dir",
-    "profile",
-)
+SETTING_OPTIONS = tuple(name for name in SettingFlags.__annotations__ if name not in ("trust", "is_row"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +92,17 @@ class StoredRun:
 class QuestionBatch:
     """A batch of rows with an output file: `check` it, `run` it, and `close` it."""
 
-    def __init__(
-        self,
-        table: RowTable,
-        output: BatchOutput,
-        records: Convener,
-        settings: BatchSettings,
-    ) -> None:
+    def __init__(self, table: RowTable, output: BatchOutput, records: Convener, settings: BatchSettings) -> None:
         self.table, self.output, self.settings = table, output, settings
         self._records = records
-        self._run_row: RunRow = run_here
+        self._run_row: execution.RunRow = execution.run_here
         self.workers: int | None = None  # that execute the rows; 0: this process, although the store is shared
-        self._conveners = ConvenerPool(self._make_convener)
+        self._conveners = execution.ConvenerPool(self._make_convener)
         self._stored: dict[str, StoredRun] = {}  # by row id: runs that have started
         self._retried: dict[str, str | None] = {}  # rows of the output file that are not complete → their runs
         self._counted: set[str] = set()  # rows of the output file that are not run again
         self._generations: dict[str, int] = {}  # by row id, if the first id of its run is used
-        self._pool: CostPool | None = None
+        self._pool: execution.CostPool | None = None
         self._halted = ""
         self._has_started = False
         self.progress = Progress(0, 0, 0)
@@ -165,8 +131,8 @@ class QuestionBatch:
         groups = await self._check_rows(problems, on_checked)
         problems.check()
         await self._find_stored_runs()
-        if self._records.store.is_shared and self._run_row is run_here and not self.settings.members:
-            self.workers = await count_workers(self._records.store)
+        if self._records.store.is_shared and self._run_row is execution.run_here and not self.settings.members:
+            self.workers = await execution.count_workers(self._records.store)
         return Estimate(tuple(groups), now, self.settings.max_cost)
 
     def _mark_ended(self, problems: Problems) -> None:
@@ -181,7 +147,7 @@ class QuestionBatch:
                 continue
             if row and has_changed:
                 problems.add(
-                    f"line {row.line}",
+                    row.line,
                     f"the row {quote_value(row.id)} has a result in {quote_value(self.output.path.name)}, but "
                     "its question or options have changed since: give it a new id, or remove its line from that file",
                 )
@@ -251,7 +217,8 @@ class QuestionBatch:
 
     def _name_run(self, row: Row, generation: int) -> str:
         """Return the id that a run of this row has: the one in the output file, or one that follows from the row."""
-        return (not generation and self._retried.get(row.id)) or make_run_id(self.output.batch, row, generation)
+        listed = None if generation else self._retried.get(row.id)
+        return listed or execution.make_run_id(self.output.batch, row, generation)
 
     async def _adopt(self, run: str, row: Row) -> bool:
         """Remember a stored run if it belongs to this row, and return whether it does. A removed one does not."""
@@ -287,6 +254,14 @@ class QuestionBatch:
             return flags
         return {**flags, "max_cost": limit, "is_row": True}
 
+    def _make_label(self, row: Row) -> BatchLabel:
+        run = execution.make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
+        label: BatchLabel = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
+        if self.settings.seed:
+            seed = f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
+            label["seed"] = hashlib.sha256(seed).hexdigest()[:32]
+        return label
+
     async def _plan(self, convener: Convener, row: Row, *, will_run: bool = False) -> Plan:
         options = self._merge(row)
         plan = await convener.plan(
@@ -310,11 +285,11 @@ class QuestionBatch:
         """Run the rows that are left. `stop` interrupts the running ones and starts no other."""
         self._has_started = True
         if self.workers:
-            self._run_row = run_by_workers
+            self._run_row = execution.run_by_workers
         self.output.remove_rows(self._retried)
         now, cap = self.progress, self.settings.max_cost
         if (limit := await self._find_limit(cap)) is not None:
-            self._pool = CostPool(limit, _to_nanos(now.usd_before))
+            self._pool = execution.CostPool(limit, _to_nanos(now.usd_before))
         order, now.started = iter(self.table.order_pending()), time.monotonic()
         count = min(self.settings.concurrency, now.left)
         workers = [asyncio.ensure_future(self._work(order, stop, on_row)) for _ in range(count)]
@@ -366,7 +341,8 @@ class QuestionBatch:
             case _:
                 now.failed += 1
         if ended.status != RunStatus.COMPLETE and len(now.failures) < MAX_LISTED_FAILURES:
-            now.failures.append(Failure(row.id, row.line, ended.run, ended.status, ended.error or ""))
+            why = ended.error or ""
+            now.failures.append(BatchFailure(id=row.id, line=row.line, run=ended.run, status=ended.status, reason=why))
         if not self._halted and now.failed == now.ended >= max(MIN_FAILED_START, self.settings.concurrency):
             self._halted = "failures"  # every row so far: a wrong key, or no network
 
@@ -400,15 +376,12 @@ class QuestionBatch:
         return EndedRow(row.id, minutes.run, report["status"], row.hash, reason, report, usd)
 
     async def _ask(self, row: Row, stop: StopEvent) -> tuple[Minutes | None, bool]:
-        """Continue the run of a row, or start it.
-
-        Return its minutes, and whether it has ended: False to continue it later.
-        """
+        """Continue the run of a row, or start it. Return its minutes, and False if it is to be continued later."""
         options = self._merge(row)
         flags = select_settings(options)
         if stored := self._stored.get(row.id):
             kept = select_settings(options, (*PERSISTED_FLAGS, "effort"))
-            task = RowRun(stored.run, resend=not options.get("no_resend"))
+            task = execution.RowRun(stored.run, resend=not options.get("no_resend"))
             own_cap = kept.get("max_cost", self._records.caps.run)
             if stored.has_limit and self._pool is None:  # an earlier process of the batch had a limit
                 kept["max_cost"] = NO_LIMIT_USD if own_cap is None else own_cap
@@ -421,32 +394,24 @@ class QuestionBatch:
             plan = await self._plan(convener, row, will_run=True)
             convener.check_plan(plan)
             own_cap = flags.get("max_cost", self._records.caps.run)
-        run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
-        label: BatchLabel = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
-        if self.settings.seed:
-            label["seed"] = hashlib.sha256(
-                f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
-            ).hexdigest()[:32]
-        self._stored[row.id] = stored = StoredRun(run, cost=plan.cost, need=plan.spending.total)
-        plan = replace(plan, batch=label)
-        minutes, is_ended = await self._run_within_limit(RowRun(run, plan, row=row), flags, stop, stored, own_cap)
+        plan = replace(plan, batch=(label := self._make_label(row)))
+        self._stored[row.id] = stored = StoredRun(label["run"], cost=plan.cost, need=plan.spending.total)
+        task = execution.RowRun(stored.run, plan, row=row)
+        minutes, is_ended = await self._run_within_limit(task, flags, stop, stored, own_cap)
         if minutes is None:  # it was not started
             del self._stored[row.id]
         return minutes, is_ended
 
     async def _run_within_limit(
-        self, task: RowRun, flags: SettingFlags, stop: StopEvent, stored: StoredRun, own_cap: float | None
+        self, task: execution.RowRun, flags: SettingFlags, stop: StopEvent, stored: StoredRun, own_cap: float | None
     ) -> tuple[Minutes | None, bool]:
         """Run a row within the limit of the batch. A row that needs more than its part gets more, if there is more."""
         pool, spent = self._pool, _to_nanos(stored.usd)
         if pool is None:
             minutes = await self._execute(task, flags, stop)
             return minutes, self._has_ended(minutes, own_cap)
-        wanted = (
-            round_up(stored.need)
-            if stored.need
-            else _guess_limit(stored.cost, pool.cap // (4 * self.settings.concurrency))
-        )
+        share = pool.cap // (4 * self.settings.concurrency)
+        wanted = execution.round_up(stored.need) or _guess_limit(stored.cost, share)
         own = None if own_cap is None else _to_nanos(own_cap)
         while True:
             most = wanted if own is None else min(wanted, max(0, own - spent))
@@ -471,18 +436,16 @@ class QuestionBatch:
                 await pool.give_back(limit, after)
             if minutes.stopped != "budget" or is_all:
                 return minutes, self._has_ended(minutes, own_cap if limit == own else None)
-            task, wanted, spent = RowRun(task.run, resend=task.resend), wanted * LIMIT_GROWTH, after
+            task, wanted, spent = execution.RowRun(task.run, resend=task.resend), wanted * LIMIT_GROWTH, after
 
     def _has_ended(self, minutes: Minutes, own_cap: float | None) -> bool:
         """Return whether a row has ended. It is to be continued if the batch was stopped, or has used up its limit."""
-        if (
-            minutes.stopped == "budget" and own_cap is None
-        ):  # the limit of the batch or of the day, which stops all rows
+        if minutes.stopped == "budget" and own_cap is None:  # of the batch or of the day, which stops all rows
             self._halted = self._halted or "budget"
             return False
         return minutes.stopped != "interrupted"
 
-    async def _execute(self, task: RowRun, flags: SettingFlags, stop: StopEvent) -> Minutes:
+    async def _execute(self, task: execution.RowRun, flags: SettingFlags, stop: StopEvent) -> Minutes:
         if task.plan is not None:
             async with self._conveners.use(flags) as convener:
                 plan = await self._fit_plan(convener, task, flags.get("max_cost", task.plan.cap))
@@ -493,7 +456,7 @@ class QuestionBatch:
         finally:
             await convener.close()
 
-    async def _fit_plan(self, convener: Convener, task: RowRun, cap: float | None) -> Plan:
+    async def _fit_plan(self, convener: Convener, task: execution.RowRun, cap: float | None) -> Plan:
         """Return the plan of a row within its limit. Raise CapTooLow if the row could not finish."""
         assert task.plan
         if cap is None or task.row is None or task.plan.spending.total <= _to_nanos(cap):
@@ -536,7 +499,7 @@ def _to_nanos(usd: float) -> int:
 
 def _guess_limit(cost: CostEstimate | None, default: int) -> int:
     """Return a limit for a row of an earlier version that is rarely too low: requests reserve their worst case."""
-    return round_up(_to_nanos(max(cost["expected"] * 1.5, cost["worst"] / 4))) if cost else default
+    return execution.round_up(_to_nanos(max(cost["expected"] * 1.5, cost["worst"] / 4))) if cost else default
 
 
 def _known_cost(minutes: Minutes) -> float:

@@ -8,20 +8,18 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import cast
 
 from council.engine.minutes import Minutes
-from council.events import Entry
 from council.planning.plan import Plan
 from council.runs.batch_rows import Row
 from council.runs.outcome import StopEvent
 from council.runs.queues import ANY_WORKER, explain_folder_need
 from council.runs.service import Convener
 from council.settings import SettingFlags
-from council.store.interface import OPEN_STATUSES, RunStatus, Store, WorkerStore
+from council.store.interface import OPEN_STATUSES, RunStatus, format_run_id
+from council.store.run_store import RunStore
 
 MAX_IDLE_CONVENERS = 8  # kept open between rows with the same options
-RUN_ID_ALPHABET, RUN_ID_CHARS = "23456789abcdefghjkmnpqrstuvwxyz", 8
 SIGNIFICANT_DIGITS = 2  # of the cost limit of a row, so that rows share their settings
 
 # One row
@@ -43,12 +41,8 @@ RunRow = Callable[[Convener, RowRun, StopEvent], Awaitable[Minutes]]
 async def run_here(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:
     """Execute a row in this process and return its minutes. `stop` interrupts it and leaves it resumable."""
     if row.plan is None:
-        return await convener.resume(row.run, _ignore, stop=stop, resend=row.resend)
-    return await convener.run(row.plan, _ignore, stop=stop)
-
-
-def _ignore(entry: Entry) -> None:
-    pass
+        return await convener.resume(row.run, lambda entry: None, stop=stop, resend=row.resend)
+    return await convener.run(row.plan, lambda entry: None, stop=stop)
 
 
 async def run_by_workers(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:
@@ -88,31 +82,22 @@ async def _follow(convener: Convener, run: str, minutes: Minutes) -> None:
             return
 
 
-async def count_workers(store: Store) -> int:
+async def count_workers(store: RunStore) -> int:
     """Return how many workers could execute rows: 0 unless the store is shared."""
-    if not store.is_shared:
-        return 0
-    return sum(ANY_WORKER in worker.queues for worker in await cast(WorkerStore, store).list_workers())
+    return sum(ANY_WORKER in worker.queues for worker in await store.list_workers())
 
 
 def make_run_id(batch: str, row: Row, generation: int) -> str:
     """Return the id of a row's run. A changed row has another one."""
     text = "\n".join([batch, row.hash, str(generation), row.id])
-    number, run = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()), "r"
-    for _ in range(RUN_ID_CHARS):
-        number, at = divmod(number, len(RUN_ID_ALPHABET))
-        run += RUN_ID_ALPHABET[at]
-    return run
+    return format_run_id(int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()))
 
 
 # Money
 
 
 class CostPool:
-    """The cost limit of a batch, in billionths of a dollar.
-
-    Each running row holds a part of it, as its own exact limit.
-    """
+    """The cost limit of a batch, in billionths of a dollar. Each running row holds a part of it as its own limit."""
 
     def __init__(self, cap: int, spent: int) -> None:
         self.cap, self.committed = cap, spent

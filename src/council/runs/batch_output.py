@@ -26,16 +26,21 @@ from council.engine.plan_object import CostEstimate, PlanCalls
 from council.engine.records import ReportObject
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
-from council.runs.outcome import (
-    EXIT_BUDGET,
-    EXIT_COMPLETE,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_NO_ACCESS,
-    EXIT_PARTIAL,
-)
+from council.runs import outcome
 from council.settings.private_files import open_private_file, open_private_handle
 from council.store.interface import RunStatus
+
+
+class CompleteRow(TypedDict):
+    """A line of the output file whose run is complete."""
+
+    id: str
+    run: str
+    status: str
+    error: str | None
+    hash: str
+    report: ReportObject
+
 
 ENDED_STATUSES = (RunStatus.COMPLETE, RunStatus.INCOMPLETE, RunStatus.FAILED)
 COPY_BYTES = 1 << 20
@@ -43,10 +48,7 @@ COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class EndedRow:
-    """A row of the output file.
-
-    `error` says why it is not complete, `usd` what it has cost as far as prices are known.
-    """
+    """A row of the output file: `error` says why it is not complete, `usd` its cost as far as prices are known."""
 
     id: str
     run: str | None
@@ -57,14 +59,7 @@ class EndedRow:
     usd: float = 0.0
 
     def as_line(self) -> str:
-        value = {
-            "id": self.id,
-            "run": self.run,
-            "status": self.status,
-            "error": self.error,
-            "hash": self.hash,
-            "report": self.report,
-        }
+        value = {name: getattr(self, name) for name in CompleteRow.__annotations__}
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -85,14 +80,13 @@ class BatchOutput:
             self.batch = self._open_batch()
             self._file: IO[bytes] = self.path.open("r+b")
             self._repair_end()
-        except OSError as error:
+        except BaseException as error:
             self._release(is_unused=True)
+            if not isinstance(error, OSError):
+                raise
             raise UsageError(
                 f'"{path}" cannot be written ({error.strerror}), nothing was sent: choose another file with -o'
             ) from None
-        except BaseException:
-            self._release(is_unused=True)
-            raise
 
     def _check_path(self, path: Path) -> None:
         if (self.path.exists() and not self.path.is_file()) or not self.path.parent.is_dir():
@@ -155,10 +149,7 @@ class BatchOutput:
     # Reading
 
     def _repair_end(self) -> None:
-        """Remove a last line that a crash has cut.
-
-        A whole one without a line break gets it; another file stays as it is.
-        """
+        """Remove a last line that a crash has cut, and end a whole one; another file stays as it is."""
         end = self._file.seek(0, os.SEEK_END)
         tail, start = b"", end
         while start and b"\n" not in tail:
@@ -238,10 +229,7 @@ class BatchOutput:
             raise self._failure from error
 
     def close(self, *, is_complete: bool = False, has_started: bool = True) -> None:
-        """Release the file.
-
-        The name of the batch is only needed while a row is unfinished; an unused file is removed.
-        """
+        """Release the file. The name of the batch is only needed while a row is unfinished."""
         with suppress(OSError):
             self._file.close()
         self._release(is_unused=not has_started, is_complete=is_complete)
@@ -255,17 +243,6 @@ class BatchOutput:
         os.close(self._lock)
 
 
-class CompleteRow(TypedDict):
-    """A line of the output file whose run is complete."""
-
-    id: str
-    run: str
-    status: str
-    error: str | None
-    hash: str
-    report: ReportObject
-
-
 def parse_line(line: bytes) -> EndedRow:
     """Return an ended row, or raise ValueError. Only the fields that a resumed batch needs are kept."""
     value: Any = json.loads(line)
@@ -276,10 +253,8 @@ def parse_line(line: bytes) -> EndedRow:
             raise ValueError(f'it has no "{name}"')
     if value["status"] not in ENDED_STATUSES:
         raise ValueError(f'unknown status "{value["status"]}"')
-    usd = sum_known_cost(value.get("report"))
-    return EndedRow(
-        value["id"], value["run"], value["status"], str(value.get("hash") or ""), value.get("error"), usd=usd
-    )
+    digest, usd = str(value.get("hash") or ""), sum_known_cost(value.get("report"))
+    return EndedRow(value["id"], value["run"], value["status"], digest, value.get("error"), usd=usd)
 
 
 def sum_known_cost(report: Any) -> float:
@@ -307,6 +282,8 @@ class BatchCost(TypedDict):
 
 
 class BatchFailure(TypedDict):
+    """A row that is not complete."""
+
     id: str
     line: int
     run: str | None
@@ -332,20 +309,6 @@ class BatchObject(TypedDict):
     failures: list[BatchFailure]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A row that is not complete."""
-
-    id: str
-    line: int
-    run: str | None
-    status: str
-    reason: str
-
-    def as_json(self) -> BatchFailure:
-        return {"id": self.id, "line": self.line, "run": self.run, "status": self.status, "reason": self.reason}
-
-
 @dataclass(slots=True)
 class Progress:
     """Counts of a batch while it runs."""
@@ -364,7 +327,7 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
     unknown_cost: bool = False  # a member without a price was asked
     estimated_cost: bool = False  # part of the cost is an estimate, such as that of interrupted requests
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[BatchFailure] = field(default_factory=list)
     exit_codes: set[int] = field(default_factory=set)  # of the rows that are not complete
 
     @property
@@ -405,20 +368,20 @@ class Summary:
         ended = now.already_done + now.ended
         if now.rows == now.selected or not ended or now.unknown_cost:
             return None
-        return (now.usd_selected + now.usd) / ended * now.rows
+        return round((now.usd_selected + now.usd) / ended * now.rows, 9)
 
     @property
     def exit_code(self) -> int:
         now = self.progress
         if self.stopped == "interrupted":
-            return EXIT_INTERRUPTED
+            return outcome.EXIT_INTERRUPTED
         if self.stopped == "budget":
-            return EXIT_BUDGET
+            return outcome.EXIT_BUDGET
         if not (now.incomplete or now.failed or now.left):
-            return EXIT_COMPLETE
+            return outcome.EXIT_COMPLETE
         if now.complete or now.already_done or now.incomplete:
-            return EXIT_PARTIAL
-        return EXIT_NO_ACCESS if now.exit_codes == {EXIT_NO_ACCESS} else EXIT_FAILED
+            return outcome.EXIT_PARTIAL
+        return outcome.EXIT_NO_ACCESS if now.exit_codes == {outcome.EXIT_NO_ACCESS} else outcome.EXIT_FAILED
 
     def as_json(self) -> BatchObject:
         now = self.progress
@@ -440,10 +403,10 @@ class Summary:
                 "cap": self.cap,
                 "unknown": now.unknown_cost,
                 "estimated": now.estimated_cost,
-                "estimate": None if self.estimate is None else round(self.estimate, 9),
+                "estimate": self.estimate,
             },
             "seconds": round(now.seconds, 3),
-            "failures": [failure.as_json() for failure in now.failures],
+            "failures": now.failures,
         }
 
 
@@ -499,11 +462,11 @@ class Estimate:
         costs = [(group.plan.cost, group.rows) for group in self.groups if group.plan.cost is not None]
         if len(costs) < len(self.groups):
             return None
-        return {
-            "low": round(sum(cost["low"] * rows for cost, rows in costs), 9),
-            "expected": round(sum(cost["expected"] * rows for cost, rows in costs), 9),
-            "worst": round(sum(cost["worst"] * rows for cost, rows in costs), 9),
-        }
+
+        def add_up(name: Literal["low", "expected", "worst"]) -> float:
+            return round(sum(cost[name] * rows for cost, rows in costs), 9)
+
+        return {"low": add_up("low"), "expected": add_up("expected"), "worst": add_up("worst")}
 
     def as_json(self) -> BatchPlanObject:
         groups: list[BatchGroup] = [

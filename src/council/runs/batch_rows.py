@@ -1,6 +1,4 @@
-"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table outside the
-memory.
-"""
+"""Rows of a batch: read them from JSON lines or CSV, check them, and keep them in a temporary table on disk."""
 
 from __future__ import annotations
 
@@ -31,37 +29,17 @@ UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 MAX_SHOWN_PROBLEMS = 20  # bad rows that are listed
 DERIVED_ID_CHARS = 12  # of an id that is derived from the row
 ROW_FIELDS = ("id", "question", "options")
-# Options of a question by their names in Python, with the kind of their values.
-COMMON_OPTIONS: Mapping[str, str] = {
-    "protocol": "str",
-    "models": "names",
-    "seats": "seats",
-    "cheap": "bool",
-    "seat_count": "number",
-    "exclude_family": "names",
-    "strict": "bool",
-    "verbose": "bool",
-    "material": "str",
-    "spec": "str",
-    "decisions": "texts",
-    "base": "str",
-    "redact": "bool",
-    "skip_secrets": "bool",
-    "packet_tokens": "int",
-    "look": "bool",
-    "no_match": "bool",
-    "continues": "str",
-    "options": "object",
-    "timeout": "number",
-    "max_cost": "number",
-    "allow_unpriced": "bool",
-    "effort": "str",
-    "grace": "number",
-    "hedge": "bool",
-    "check": "bool",
-    "no_warm": "bool",
-    "no_resend": "bool",
-    "report_dir": "str",
+# Options of a question by the kind of their values, with their names in Python.
+FLAGS = ("allow_unpriced", "cheap", "check", "hedge", "look", "no_match", "no_resend", "no_warm", "redact")
+COMMON_OPTIONS: Mapping[str, Sequence[str]] = {
+    "bool": (*FLAGS, "skip_secrets", "strict", "verbose"),
+    "str": ("protocol", "material", "spec", "base", "continues", "effort", "report_dir"),
+    "number": ("seat_count", "timeout", "max_cost", "grace"),
+    "int": ("packet_tokens",),
+    "names": ("models", "exclude_family"),
+    "seats": ("seats",),
+    "texts": ("decisions",),
+    "object": ("options",),
 }
 ALIASES = {
     "mode": "protocol",
@@ -94,23 +72,20 @@ class Problems:
         self.count = 0
         self._rows: dict[str, tuple[str, int]] = {}  # by problem: the place of its first row, and how many rows have it
 
-    def add(self, place: str, problem: str) -> None:
+    def add(self, place: int | str, problem: str) -> None:
+        """Add the problem of a row: of a line, or of a place as text."""
         self.count += 1
-        first, rows = self._rows.get(problem, (place, 0))
+        first, rows = self._rows.get(problem, (f"line {place}" if isinstance(place, int) else place, 0))
         if rows or len(self._rows) < MAX_SHOWN_PROBLEMS:
             self._rows[problem] = (first, rows + 1)
 
-    @property
-    def lines(self) -> list[str]:
-        return [
-            f"{first}{f' and {rows - 1:,} more' if rows > 1 else ''}: {problem}"
-            for problem, (first, rows) in self._rows.items()
-        ]
-
     def check(self) -> None:
         """Raise RowErrors if there is a bad row."""
-        if self.count:
-            raise RowErrors(self.lines, self.count)
+        lines = []
+        for problem, (first, rows) in self._rows.items():
+            lines.append(f"{first}{f' and {rows - 1:,} more' if rows > 1 else ''}: {problem}")
+        if lines:
+            raise RowErrors(lines, self.count)
 
 
 class InputRow(TypedDict):
@@ -142,7 +117,8 @@ class Row:
 @cache
 def list_option_kinds() -> Mapping[str, str]:
     """Return the kind of the values of each option of a row, with the options of protocols."""
-    return {**{row["name"]: row["kind"] for row in flag_table().rows}, **COMMON_OPTIONS}
+    common = {name: kind for kind, names in COMMON_OPTIONS.items() for name in names}
+    return {row["name"]: row["kind"] for row in flag_table().rows} | common
 
 
 def option_name(written: str) -> str:
@@ -227,13 +203,12 @@ def _to_seats(value: Any) -> dict[str, str]:
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",")]
         value = {name.strip(): member.strip() for name, _, member in pairs}
-    if not (
-        isinstance(value, dict) and value and all(isinstance(one, str) and one for one in (*value, *value.values()))
-    ):
+    seats: dict[Any, Any] = value if isinstance(value, dict) else {}
+    if not seats or not all(isinstance(one, str) and one for one in (*seats, *seats.values())):
         raise ValueError(
             'does not name members by seat: use for example {"alpha": "openai:gpt-5.2"} or "alpha=openai:gpt-5.2"'
         )
-    return value
+    return seats
 
 
 def _to_object(value: Any) -> Json:
@@ -312,7 +287,7 @@ def read_rows(stream: IO[bytes], problems: Problems, *, is_csv: bool) -> Iterato
         try:
             yield make_row(value, line)
         except UsageError as error:
-            problems.add(f"line {line}", f"{error.message_for('http')}")
+            problems.add(line, error.message_for("http"))
 
 
 def detect_csv(name: str, start: bytes) -> bool:
@@ -329,16 +304,14 @@ def _read_lines(stream: IO[bytes], problems: Problems) -> Iterator[tuple[int, st
     while data := stream.readline(MAX_ROW_BYTES + 1):
         number += 1
         if len(data) > MAX_ROW_BYTES:
-            problems.add(
-                f"line {number}", f"it is over {MAX_ROW_BYTES // 1_000_000} MB: shorten the question or its material"
-            )
+            problems.add(number, f"it is over {MAX_ROW_BYTES // 1_000_000} MB: shorten the question or its material")
             while data and not data.endswith(b"\n"):
                 data = stream.readline(MAX_ROW_BYTES)
             continue
         try:
             yield number, data.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
         except UnicodeDecodeError as error:
-            problems.add(f"line {number}", f"byte {error.start + 1} is not UTF-8: save the file as UTF-8")
+            problems.add(number, f"byte {error.start + 1} is not UTF-8: save the file as UTF-8")
 
 
 def _read_json_lines(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[tuple[int, Json]]:
@@ -353,12 +326,10 @@ def _read_json_lines(lines: Iterable[tuple[int, str]], problems: Problems) -> It
             fix = "write each row as one JSON object on one line"
             if number == 1 and text.lstrip().startswith("["):
                 fix = "write one object on each line instead of a list, for example with `jq -c '.[]'`"
-            problems.add(f"line {number}", f"{shown} is not JSON ({what}): {fix}")
+            problems.add(number, f"{shown} is not JSON ({what}): {fix}")
             continue
         if not isinstance(value, dict):
-            problems.add(
-                f"line {number}", f'{_quote_json(value)[:80]} is not an object: write {{"id": …, "question": …}}'
-            )
+            problems.add(number, f'{_quote_json(value)[:80]} is not an object: write {{"id": …, "question": …}}')
             continue
         yield number, value
 
@@ -379,9 +350,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
         except StopIteration:
             return
         except csv.Error as error:
-            problems.add(
-                f"line {source.start}", f"it is not CSV ({error}): quote cells that contain quotes or line breaks"
-            )
+            problems.add(source.start, f"it is not CSV ({error}): quote cells that contain quotes or line breaks")
             continue
         if not header:
             header, separator = _parse_header(cells[0] if cells else "")
@@ -390,7 +359,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
             continue
         if len(cells) != len(header):
             problems.add(
-                f"line {source.start}",
+                source.start,
                 f"it has {len(cells)} cells, but the header has {len(header)}: "
                 "quote cells that contain commas, or add the missing ones",
             )
@@ -400,7 +369,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
         try:
             more = _to_object(named["options"]) if "options" in named else {}
         except ValueError as error:
-            problems.add(f"line {source.start}", f"options {quote_value(named['options'])} {error}")
+            problems.add(source.start, f"options {quote_value(named['options'])} {error}")
             continue
         fields: dict[str, str] = {name: named[name] for name in ("id", "question") if name in named}
         yield source.start, {**fields, "options": options | more}
@@ -461,7 +430,6 @@ class RowTable:
         self._db = sqlite3.connect("", isolation_level=None)  # a temporary file, which SQLite removes
         self._db.execute(TABLE)
         self._db.execute(OPTIONS_TABLE)
-        self._options: dict[int, Json] = {}
 
     def close(self) -> None:
         self._db.close()
@@ -481,25 +449,22 @@ class RowTable:
                 first = self.find(row.id)
                 same = " with the same question and options" if first and first.hash == row.hash else ""
                 problems.add(
-                    f"line {row.line}",
+                    row.line,
                     f"the id {quote_value(row.id)} is also on line {first.line if first else 0}{same}: "
                     "give each row its own id",
                 )
         self._db.execute("COMMIT")
 
-    def _make_row(self, found: Sequence[Any]) -> Row:
-        id_, question, options, line, digest = found
-        if options not in self._options:
-            (body,) = self._db.execute("SELECT body FROM options WHERE n = ?", (options,)).fetchone()
-            if len(self._options) > 1000:
-                self._options.clear()
-            self._options[options] = json.loads(body)
-        return Row(json.loads(id_), json.loads(question), self._options[options], line, digest)
-
     def find(self, id_: str) -> Row | None:
-        found = self._db.execute("SELECT id, question, options, line, hash FROM rows WHERE id = ?", (json.dumps(id_),))
-        row = found.fetchone()
-        return self._make_row(row) if row else None
+        return self._find_row("id = ?", json.dumps(id_))
+
+    def _find_row(self, condition: str, value: str | int) -> Row | None:
+        query = f"""SELECT r.id, question, o.body, line, hash FROM rows r JOIN options o ON o.n = r.options
+                    WHERE r.{condition}"""
+        if not (found := self._db.execute(query, (value,)).fetchone()):
+            return None
+        id_, question, options, line, digest = found
+        return Row(json.loads(id_), json.loads(question), json.loads(options), line, digest)
 
     def __iter__(self) -> Iterator[Row]:
         """Yield all rows that are not left out, in the order of the file."""
@@ -507,13 +472,14 @@ class RowTable:
             yield self.get(n)
 
     def get(self, n: int) -> Row:
-        query = "SELECT id, question, options, line, hash FROM rows WHERE n = ?"
-        return self._make_row(self._db.execute(query, (n,)).fetchone())
+        row = self._find_row("n = ?", n)
+        assert row
+        return row
 
-    def count(self, *states: int) -> int:
-        marks = ",".join("?" * len(states))
-        where = f"WHERE state IN ({marks})" if states else ""
-        return int(self._db.execute(f"SELECT count(*) FROM rows {where}", states).fetchone()[0])
+    def count(self, state: int | None = None) -> int:
+        """Return the number of all rows, or of those in a state."""
+        query = "SELECT count(*) FROM rows WHERE ?1 IS NULL OR state = ?1"
+        return int(self._db.execute(query, (state,)).fetchone()[0])
 
     def get_state(self, id_: str) -> int:
         return int(self._db.execute("SELECT state FROM rows WHERE id = ?", (json.dumps(id_),)).fetchone()[0])

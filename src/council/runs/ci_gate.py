@@ -41,20 +41,14 @@ def evaluate_gate(report: ReportObject, fail_on: str, rule: str = DEFAULT_RULE) 
 
 
 def apply_rule(report: ReportObject, rule: str) -> tuple[ReportObject, str]:
-    """Return the report with the verdict by a rule, and why it differs.
-
-    Runs of older versions have only their own verdict.
-    """
+    """Return the report with the verdict by a rule, if its version has it, and why it differs."""
     ruled = (report.get("by_rule") or {}).get(rule)
     if not ruled or report["verdict"] is None:
         return report, ""
     weak = report.get("uncorroborated") or []
-    is_weaker = rule == "corroborated" and weak and (report["by_rule"].get("consensus") != ruled)
-    remark = (
-        f"; the FAIL of {' and '.join(weak)} counts as WARN, because its evidence was not found (--rule consensus fails on it)"
-        if is_weaker
-        else ""
-    )
+    remark = ""
+    if rule == "corroborated" and weak and report["by_rule"].get("consensus") != ruled:
+        remark = f"; the FAIL of {' and '.join(weak)} counts as WARN, because its evidence was not found (--rule consensus fails on it)"
     return {**report, "verdict": ruled}, remark
 
 
@@ -68,10 +62,7 @@ def verdict_exit_code(report: ReportObject, fail_on: str | None) -> int:
 
 
 def _find_inconclusive(report: ReportObject) -> tuple[int, str] | None:
-    """Return code and reason if the run cannot be gated, else None.
-
-    Applies to `never` too: it waives findings, not a missing review.
-    """
+    """Return code and reason if the run cannot be gated, else None; also for `never`, which waives findings only."""
     if report["status"] != "complete":
         states = [seat["state"] for seat in report["seats"] if seat["state"] not in OK_STATES]
         return exit_code(report["status"], "", states), f"inconclusive: the run is {report['status']}"

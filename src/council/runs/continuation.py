@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -13,7 +13,8 @@ from council.errors import UnknownRun, UsageError, wording
 from council.planning.intent import ChosenBy, Intent, prefer_protocol
 from council.planning.setup import RunSetup
 from council.render.report import answer_text
-from council.store.interface import Record, Store
+from council.store.interface import Record
+from council.store.run_store import RunStore
 from council.text_cleanup import single_line
 from council.types import Skipped
 
@@ -59,22 +60,12 @@ class ConversationContext:
 
 def select_turns(turns: Sequence[Turn]) -> ConversationContext:
     """Apply RULE to the turns of a conversation, newest first. The same turns always give the same bytes."""
-    full, short = [_format_turn(turns, 0)], list[str]()
-    room = FULL_CHARS
-    for place in range(1, len(turns)):
-        text = _format_turn(turns, place)
-        if (room := room - len(text)) < 0:
-            break
-        full.append(text)
-    room = SHORT_CHARS
-    for place in range(len(full), len(turns)):
-        text = _format_turn(turns, place, shorten=True)
-        if (room := room - len(text)) < 0:
-            break
-        short.append(text)
-    runs, shown = [turn.run for turn in turns], [*full, *short]
+    full = [_format_turn(turns, 0), *_fit_turns(turns, 1, FULL_CHARS)]
+    shown = [*full, *_fit_turns(turns, len(full), SHORT_CHARS, shorten=True)]
+    runs = [turn.run for turn in turns]
     if missing := len(turns) - len(shown):
-        shown[-1] += f"\n{_count_left_out(missing)}\n"
+        before = "The turn before this one is" if missing == 1 else f"The {missing} turns before this one are"
+        shown[-1] += f"\n[{before} left out.]\n"
     return ConversationContext(
         tuple((_file_name(run), text) for run, text in zip(runs, shown, strict=False)),
         tuple(runs[: len(full)]),
@@ -87,9 +78,13 @@ def _file_name(run: str) -> str:
     return f"council {run}"
 
 
-def _count_left_out(missing: int) -> str:
-    turns = "The turn before this one is" if missing == 1 else f"The {missing} turns before this one are"
-    return f"[{turns} left out.]"
+def _fit_turns(turns: Sequence[Turn], first: int, room: int, *, shorten: bool = False) -> Iterator[str]:
+    """Yield the next turns as long as there is room."""
+    for place in range(first, len(turns)):
+        text = _format_turn(turns, place, shorten=shorten)
+        if (room := room - len(text)) < 0:
+            return
+        yield text
 
 
 def _format_turn(turns: Sequence[Turn], place: int, *, shorten: bool = False) -> str:
@@ -121,15 +116,13 @@ def first_paragraph(answer: str) -> str:
 
 
 def _cut_end(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n\n[cut here: {len(text) - limit:,} more characters]"
+    return text if len(text) <= limit else f"{text[:limit]}\n\n[cut here: {len(text) - limit:,} more characters]"
 
 
 # Stored runs
 
 
-async def load_conversation(store: Store, run: str) -> list[Minutes]:
+async def load_conversation(store: RunStore, run: str) -> list[Minutes]:
     """Return the runs of the conversation that ends with this run, newest first. A removed run ends it."""
     found = [Minutes.fold((await store.load_since(run, 0))[0])]
     while (before := str(found[-1].plan.get("continues") or "")) and before not in {one.run for one in found}:
@@ -145,10 +138,7 @@ def has_answer(minutes: Minutes) -> bool:
 
 
 def read_turns(conversation: Sequence[Minutes]) -> list[Turn]:
-    """Return the turns of a conversation, newest first, up to a run without an answer.
-
-    Raise UsageError if it is the first.
-    """
+    """Return the turns with an answer, newest first. Raise UsageError if the newest run has none."""
     if not has_answer(conversation[0]):
         run = conversation[0].run
         finish = f"finish it with `council resume {run}`"
@@ -165,10 +155,7 @@ def _read_turn(minutes: Minutes) -> Turn:
 
 
 def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
-    """Use the protocol and the options of the earlier run, unless words or flags chose another.
-
-    Flags given now count.
-    """
+    """Use the protocol and options of the earlier run, unless words or flags chose another. Flags given now count."""
     setup = RunSetup.of(record)
     if intent.chosen_by != ChosenBy.DEFAULT or setup.protocol not in known:
         return intent

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
@@ -28,14 +28,18 @@ from council.planning.setup import RunSetup
 from council.runs.outcome import Ending
 from council.runs.queues import ANY_WORKER, explain_folder_need, host_queue
 from council.runs.service import Convener
-from council.runs.worker import STOP_SIGNALS, WorkerLoop, explain_failure
+from council.runs.worker import WorkerLoop, explain_failure
 from council.settings import load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import ClaimRequest, Record, Store, StoreAddress, WorkerRow, WorkerStore
-from council.store.run_store import open_store
+from council.store.interface import ClaimRequest, Record, StoreAddress, WorkerRow
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from council.text_cleanup import single_line
 from council.version import __version__
+
+if TYPE_CHECKING:
+    from council.store.postgres import PostgresStore
 
 DEFAULT_CONCURRENCY = 32  # runs at once
 DRAIN_S = 30.0  # seconds that runs have to end after TERM
@@ -88,12 +92,10 @@ class WorkerConvener(Convener):
         roster = RunSetup.of(record).roster
         kinds = {split_member(seat.member)[0] for seat in roster.all_seats}
         known = (*self.settings.providers, *SPECIAL_MEMBERS)
-        return [
-            *self.run_context.find_missing_keys(roster),
-            *(f"the provider {one}" for one in kinds if one not in known),
-        ]
+        unknown = [f"the provider {kind}" for kind in kinds if kind not in known]
+        return [*self.run_context.find_missing_keys(roster), *unknown]
 
-    async def open_store(self, protocol: str, task: str) -> Store:
+    async def open_store(self, protocol: str, task: str) -> RunStore:
         if self._uses_folder:
             return await super().open_store(protocol, task)
         await self.store.require_sound()
@@ -120,13 +122,11 @@ class DatabaseWorker(WorkerLoop):
         log: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__(env, open_store(address))
-        self.tables = cast(WorkerStore, self.store)
+        self.tables = cast("PostgresStore", self.store)
         self.url, self.lease_seconds = address.url, address.lease_seconds
         self.folder, self.config = (folder or Path.cwd()).resolve(), config
-        self.queues = tuple(dict.fromkeys(host_queue() if one == "host" else one for one in queues)) or (
-            ANY_WORKER,
-            host_queue(),
-        )
+        named = dict.fromkeys(host_queue() if one == "host" else one for one in queues)
+        self.queues = tuple(named) or (ANY_WORKER, host_queue())
         self.concurrency, self.drain_seconds = concurrency, drain_seconds
         self.metrics = metrics  # address of the server of health and metrics
         self.renewal_interval = min(MAX_RENEWAL_S, self.lease_seconds / 3)
@@ -295,17 +295,8 @@ class DatabaseWorker(WorkerLoop):
 # Entry points
 
 
-async def _serve_until_signal(worker: DatabaseWorker) -> None:
-    for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, worker.stop)
-    await worker.serve()
-
-
 def run_database_worker(address: StoreAddress, **options: Any) -> int:
-    async def serve() -> None:
-        await _serve_until_signal(DatabaseWorker(address, os.environ, **options))
-
-    asyncio.run(serve())
+    asyncio.run(DatabaseWorker(address, os.environ, **options).serve_until_signal())
     return 0
 
 

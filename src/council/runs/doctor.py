@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NotRequired, TypedDict, Unpack
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from council import protocols
 from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, message_for, word_for
@@ -17,27 +18,15 @@ from council.members.guard import make_ready, prepare_request, probe_member, sen
 from council.money import PriceObject, cost
 from council.planning.plan import Material
 from council.protocols.options import describe_options
-from council.runs.run_context import has_otel
+from council.runs.run_context import OTEL_ENDPOINTS, OTEL_PROTOCOLS, has_otel
 from council.runs.service import Convener
 from council.runs.track_record import TrackRecordObject, list_seats, summarize_records
 from council.search import resolve_search, search_needs
 from council.settings import Provider
+from council.settings import member_lookup as lookup
 from council.settings.catalogue import catalogue, split_member
 from council.settings.config_files import find_command
 from council.settings.key_storage import load_key, stored_key_names
-from council.settings.member_lookup import (
-    LOCAL_CANDIDATE,
-    added_models,
-    added_vendor,
-    available_members,
-    find_available_member,
-    find_default_member,
-    find_retirement,
-    is_available,
-    missing_added_key,
-    resolve_member,
-    vendor_of,
-)
 from council.settings.network import find_key_leaks
 from council.store.interface import DecisionOutcome, SeatOutcome
 from council.text_cleanup import single_line
@@ -48,41 +37,14 @@ if TYPE_CHECKING:
 
 TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
 TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
-OTEL_VARIABLES = (
-    "OTEL_TRACES_EXPORTER",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-    "OTEL_EXPORTER_OTLP_PROTOCOL",
-)
+OTEL_VARIABLES = ("OTEL_TRACES_EXPORTER", *OTEL_ENDPOINTS, *OTEL_PROTOCOLS)
 TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 
-class MemberStateDetails(TypedDict, total=False):
-    """What is known of a member in a state."""
-
-    installed: bool
-    key: bool  # whether its key or login is present
-    answered: bool | None
-    detail: str
-    next: str  # what to do about it
-
-
-class MemberState(MemberStateDetails):
-    """The state of a member, and whether the settings name or seat it."""
+class MemberState(TypedDict):
+    """What is known of a member, and whether the settings name or seat it."""
 
     state: str
-    configured: bool
-
-
-class DoctorRow(TypedDict):
-    """A row of `council doctor`: a member, and whether it can be used."""
-
-    member: str
-    vendor: str
-    endpoint: str
-    state: str
-    context: int | None  # tokens of its context window
     configured: bool
     installed: bool
     key: bool  # whether its key or login is present
@@ -91,6 +53,15 @@ class DoctorRow(TypedDict):
     next: str  # what to do about it
     cost: NotRequired[float | None]  # dollars of the test prompt
     seconds: NotRequired[float]  # until its answer to the test prompt
+
+
+class DoctorRow(MemberState):
+    """A row of `council doctor`: a member, and whether it can be used."""
+
+    member: str
+    vendor: str
+    endpoint: str
+    context: int | None  # tokens of its context window
 
 
 class SeatPreview(TypedDict):
@@ -213,24 +184,34 @@ def _list_wanted(convener: Convener, preview: SeatingPreview) -> list[str]:
 def _resolve_members(convener: Convener, members: Iterable[str]) -> Iterable[str]:
     for member in members:
         try:
-            yield resolve_member(member, convener.settings, convener.env)
+            yield lookup.resolve_member(member, convener.settings, convener.env)
         except ConfigError:  # reported by the seating
             continue
 
 
-def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> DoctorRow:
+def _build_row(convener: Convener, member: str, vendor: str, endpoint: str, state: MemberState) -> DoctorRow:
+    context = convener.context_window(member) if split_member(member)[1] else None
+    return {"member": member, "vendor": vendor, "endpoint": endpoint, "context": context, **state}
+
+
+def _build_state(
+    state: str,
+    configured: bool,
+    *,
+    installed: bool = True,
+    key: bool = False,
+    answered: bool | None = None,
+    detail: str = "",
+    next: str = "",
+) -> MemberState:
     return {
-        "member": member,
-        "vendor": vendor,
-        "endpoint": endpoint,
-        "state": "not configured",
-        "context": convener.context_window(member) if split_member(member)[1] else None,
-        "configured": False,
-        "installed": True,
-        "key": False,
-        "answered": None,
-        "detail": "",
-        "next": "",
+        "state": state,
+        "configured": configured,
+        "installed": installed,
+        "key": key,
+        "answered": answered,
+        "detail": detail,
+        "next": next,
     }
 
 
@@ -238,45 +219,31 @@ def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> D
 
 
 async def _check_provider(convener: Convener, provider: Provider, members: list[str]) -> list[DoctorRow]:
-    named_members = [member for member in members if split_member(member)[0] == provider.name]
-    probed = named_members or [pick_example(provider)]
-    reached = await asyncio.gather(
-        *(_probe_provider(convener, provider, member, bool(named_members)) for member in probed)
-    )
-    shown = named_members or [f"{provider.name}:"]
+    named = [member for member in members if split_member(member)[0] == provider.name]
+    probed = named or [pick_example(provider)]
+    states = await asyncio.gather(*(_probe_provider(convener, provider, member, bool(named)) for member in probed))
     return [
-        _add_state(_build_row(convener, member, provider.vendor, provider.base_url), state)
-        for member, state in zip(shown, reached, strict=True)
+        _build_row(convener, member, provider.vendor, provider.base_url, state)
+        for member, state in zip(named or [f"{provider.name}:"], states, strict=True)
     ]
 
 
 async def _probe_provider(convener: Convener, provider: Provider, member: str, named: bool) -> MemberState:
     is_configured = named or convener.settings.is_set(f"providers.{provider.name}")
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
-        return _build_state(
-            "not installed", configured=is_configured, installed=False, next="pip install 'model-council[pai]'"
-        )
-    if not is_available(provider, convener.settings, convener.env):
+        fix = "pip install 'model-council[pai]'"
+        return _build_state("not installed", is_configured, installed=False, next=fix)
+    if not lookup.is_available(provider, convener.settings, convener.env):
         need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
         keep = f", or `council keys set {need}`" if provider.api_key_env else ""
-        return _build_state("not configured", configured=is_configured, next=f"set {need}{keep}")
+        return _build_state("not configured", is_configured, next=f"set {need}{keep}")
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
-        what = f"did not answer: {error}"
-        return _build_state(
-            "configured", True, key=True, answered=False, detail=what, next="check the key, base_url and the network"
-        )
+        what, fix = f"did not answer: {error}", "check the key, base_url and the network"
+        return _build_state("configured", True, key=True, answered=False, detail=what, next=fix)
     detail = answer if named else ", ".join(answer.split(", ")[:2])  # an example model need not exist
     return _build_state("answered", True, key=True, answered=True, detail=detail)
-
-
-def _build_state(state: str, configured: bool = False, **details: Unpack[MemberStateDetails]) -> MemberState:
-    return {"state": state, "configured": configured, **details}
-
-
-def _add_state(row: DoctorRow, state: MemberState) -> DoctorRow:
-    return {**row, **state}
 
 
 def pick_example(provider: Provider) -> str:
@@ -289,89 +256,83 @@ def pick_example(provider: Provider) -> str:
 
 
 async def check_agent(convener: Convener, agent: str, members: list[str]) -> list[DoctorRow]:
-    named_members = [member for member in members if member.split(":")[:2] == ["cli", agent]]
+    named = [member for member in members if member.split(":")[:2] == ["cli", agent]]
+    vendor, path = catalogue().commands[agent], str(find_command(agent, convener.env) or "")
     return [
-        await _check_agent_member(convener, member, agent, bool(named_members))
-        for member in named_members or [f"cli:{agent}"]
+        _build_row(convener, member, vendor, path, await _probe_agent(convener, member, path, bool(named)))
+        for member in named or [f"cli:{agent}"]
     ]
 
 
-async def _check_agent_member(convener: Convener, member: str, agent: str, named: bool) -> DoctorRow:
-    path = find_command(agent, convener.env)
-    row = _build_row(convener, member, catalogue().commands[agent], str(path or ""))
-    row["configured"] = named
-    if path is None:
-        return _add_state(
-            row, _build_state("not installed", named, installed=False, next=f"install {agent} and log in")
-        )
+async def _probe_agent(convener: Convener, member: str, path: str, named: bool) -> MemberState:
+    if not path:
+        fix = f"install {member.split(':')[1]} and log in"
+        return _build_state("not installed", named, installed=False, next=fix)
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
-        return _add_state(row, _build_state("installed", named, detail=str(error)))
-    seat = "" if named else f"seat it by name: --seat alpha={member}"
-    return _add_state(row, _build_state("logged in", named, key=True, detail=answer, next=seat))
+        return _build_state("installed", named, detail=str(error))
+    return _build_state("logged in", named, key=True, detail=answer, next=_word_seating(member, named))
+
+
+def _word_seating(member: str, named: bool) -> str:
+    return "" if named else f"seat it by name: --seat alpha={member}"
 
 
 async def _check_bridge(convener: Convener, member: str) -> DoctorRow:
-    row = _build_row(convener, member, member.split(":")[1], "through pydantic-ai")
     try:
         answer = await probe_member(convener.members(member))
+        state = _build_state("installed", True, key=True, detail=answer)
     except CouncilError as error:
-        return _add_state(
-            row, _build_state("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
-        )
-    return _add_state(row, _build_state("installed", True, key=True, detail=answer))
+        is_installed = find_spec("pydantic_ai") is not None
+        state = _build_state("configured", True, installed=is_installed, detail=str(error))
+    return _build_row(convener, member, member.split(":")[1], "through pydantic-ai", state)
 
 
 async def _check_added(convener: Convener, prefix: str, members: list[str]) -> list[DoctorRow]:
     """Check the members of an installed package: those that are wanted, else its first model."""
-    named_members = [member for member in members if split_member(member)[0] == prefix]
+    named, vendor = [member for member in members if split_member(member)[0] == prefix], prefix
+    with suppress(ConfigError):  # a broken package
+        vendor = lookup.added_vendor(prefix)
+    package = f"package {MEMBERS.added[prefix].package}"
     return [
-        await _check_added_member(convener, prefix, member, bool(named_members))
-        for member in named_members or [f"{prefix}:"]
+        _build_row(convener, one, vendor, package, await _probe_added(convener, prefix, one, bool(named)))
+        for one in named or [f"{prefix}:"]
     ]
 
 
-async def _check_added_member(convener: Convener, prefix: str, member: str, named: bool) -> DoctorRow:
-    row = _build_row(convener, member, prefix, f"package {MEMBERS.added[prefix].package}")
+async def _probe_added(convener: Convener, prefix: str, member: str, named: bool) -> MemberState:
     try:
-        row["vendor"] = added_vendor(prefix)
-        if key := missing_added_key(prefix, convener.env):
-            return _add_state(
-                row, _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
-            )
-        probed = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
+        if key := lookup.missing_added_key(prefix, convener.env):
+            return _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
+        probed = member if named else f"{prefix}:{next(iter(lookup.added_models(prefix)), 'any')}"
         answer = await probe_member(convener.members(probed))
     except ConfigError as error:  # a broken package
-        return _add_state(row, _build_state("not installed", named, installed=False, detail=str(error)))
+        return _build_state("not installed", named, installed=False, detail=str(error))
     except CouncilError as error:
-        return _add_state(
-            row, _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
-        )
-    seat = "" if named else f"seat it by name: --seat alpha={probed}"
-    return _add_state(row, _build_state("installed", named, key=True, detail=answer, next=seat))
+        return _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
+    return _build_state("installed", named, key=True, detail=answer, next=_word_seating(probed, named))
 
 
 async def check_local(convener: Convener, members: list[str]) -> DoctorRow:
-    member = next((name for name in members if name.startswith("local:")), LOCAL_CANDIDATE.member)
-    row = _build_row(convener, member, "local", "a separate process on this machine")
-    row["configured"], row["key"] = member in members, True
+    member = next((name for name in members if name.startswith("local:")), lookup.LOCAL_CANDIDATE.member)
+    state = await _probe_local(convener, member, member in members)
+    row = _build_row(convener, member, "local", "a separate process on this machine", state)
+    if row["installed"]:
+        row["context"] = getattr(convener.members(member), "context", None)
+    return row
+
+
+async def _probe_local(convener: Convener, member: str, named: bool) -> MemberState:
     if find_spec("xllamacpp") is None:
-        return _add_state(
-            row,
-            _build_state(
-                "not installed", member in members, installed=False, next="pip install 'model-council[local]'"
-            ),
-        )
-    row["context"] = getattr(convener.members(member), "context", None)
+        fix = "pip install 'model-council[local]'"
+        return _build_state("not installed", named, installed=False, key=True, next=fix)
     try:
         answer = await probe_member(convener.members(member))
     except CouncilError as error:
         problem, _, fix = str(error).rpartition(": ")
-        return _add_state(row, _build_state("installed", member in members, key=False, detail=problem, next=fix))
-    return _add_state(
-        row, _build_state("installed", member in members, detail=answer)
-    )  # the weights are present, but it was not asked
+        return _build_state("installed", named, detail=problem, next=fix)
+    return _build_state("installed", named, key=True, detail=answer)  # the weights are present, but it was not asked
 
 
 # Test prompt
@@ -411,47 +372,37 @@ async def _send_test_prompt(convener: Convener, name: str) -> Usage:
 
 
 def list_members(convener: Convener, *, prices: bool = False) -> list[MemberRow]:
-    """Return every model of the catalogue, the settings and the lines: member, vendor, availability, line,
-    retirement, price.
-    """
+    """Return every model of the catalogue, the settings and the lines, with its availability, life and price."""
     settings = replace(convener.settings, vendors=())
-    ready = {candidate.member: candidate.vendor for candidate in available_members(settings, convener.env)}
+    ready = {candidate.member: candidate.vendor for candidate in lookup.available_members(settings, convener.env)}
     listed = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
     for model in catalogue().models.values():
         if not any(member.endswith(f":{model.name}") for member in ready):
             keys = [settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
-            member = find_available_member(model, settings, convener.env) if "OLLAMA_HOST" not in keys else None
+            member = lookup.find_available_member(model, settings, convener.env) if "OLLAMA_HOST" not in keys else None
             listed.append(_build_member_row(member or model.name, model.vendor, "" if member else " or ".join(keys)))
-    newest = {line: find_default_member(line, settings, convener.env) for line in catalogue().lines}
+    newest = {line: lookup.find_default_member(line, settings, convener.env) for line in catalogue().lines}
     shown = {row["member"] for row in listed}
-    listed += [
-        _build_member_row(member, vendor_of(member, settings), "")
-        for member in dict.fromkeys(newest.values())
-        if member and member not in shown
-    ]
-    agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items()}
-    listed += [
-        _build_member_row(name, vendor, _missing_command(name, convener))
-        for name, vendor in agents.items()
-        if name not in ready
-    ]
+    others = dict.fromkeys(member for member in newest.values() if member and member not in shown)
+    listed += [_build_member_row(member, lookup.vendor_of(member, settings), "") for member in others]
+    for agent, vendor in catalogue().commands.items():
+        needs = "" if find_command(agent, convener.env) else f"{agent} on PATH"
+        listed += [_build_member_row(f"cli:{agent}", vendor, needs)] if f"cli:{agent}" not in ready else []
     listed += [row for row in _list_added_members(convener) if row["member"] not in ready]
-    listed.append(
-        _build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "model-council[local]")
-    )
+    local_needs = "" if find_spec("xllamacpp") else "model-council[local]"
+    listed.append(_build_member_row(lookup.LOCAL_CANDIDATE.member, "local", local_needs))
     rows = [_add_life(row, newest, convener) for row in listed]
     return [{**row, "price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
 
 
 def _add_life(row: ListedMember, newest: Mapping[str, str | None], convener: Convener) -> MemberRow:
-    context = convener.context_window(_qualify_member(row["member"]))
     life = _describe_life(row["member"], newest, convener)
     return {
         "member": row["member"],
         "vendor": row["vendor"],
         "available": row["available"],
         "needs": row["needs"],
-        "context": context,
+        "context": convener.context_window(_qualify_member(row["member"])),
         "line": life["line"],
         "retired": life["retired"],
     }
@@ -462,12 +413,9 @@ def _describe_life(member: str, newest: Mapping[str, str | None], convener: Conv
     line = next((name for name, one in newest.items() if one == member), None)
     if line is None and not split_member(member)[0]:  # without a key, the catalogue decides
         line = next((one.name for one in catalogue().lines.values() if one.snapshot == member), None)
-    retirement = find_retirement(_qualify_member(member), convener.settings, convener.env)
-    retired: Retirement | None = (
-        {"date": retirement.date or None, "successor": retirement.successor or None, "is_over": retirement.is_over}
-        if retirement
-        else None
-    )
+    retired: Retirement | None = None
+    if found := lookup.find_retirement(_qualify_member(member), convener.settings, convener.env):
+        retired = {"date": found.date or None, "successor": found.successor or None, "is_over": found.is_over}
     return {"line": line, "retired": retired}
 
 
@@ -489,7 +437,11 @@ def _list_added_members(convener: Convener) -> Iterable[ListedMember]:
     """Yield the models that installed packages list. A broken package has one row with the error."""
     for prefix in MEMBERS.added:
         try:
-            needs, vendor, models = missing_added_key(prefix, convener.env), added_vendor(prefix), added_models(prefix)
+            needs, vendor, models = (
+                lookup.missing_added_key(prefix, convener.env),
+                lookup.added_vendor(prefix),
+                lookup.added_models(prefix),
+            )
         except ConfigError as error:
             needs, vendor, models = str(error), prefix, ()
         yield from (_build_member_row(f"{prefix}:{model}", vendor, needs) for model in models or ("",))
@@ -515,17 +467,16 @@ def _check_search_provider(name: str, convener: Convener) -> SearchProviderRow:
 
 async def list_extensions(convener: Convener) -> list[ExtensionRow]:
     """Return every entry point of installed packages, and why it cannot be used. A protocol is rehearsed."""
-    points = {point.group: point.what for point in (MEMBERS, WIRES, SEARCH, FORMATS)} | {PROTOCOL_GROUP: "protocol"}
-    shipped = {point.group: point.shipped for point in (MEMBERS, WIRES, SEARCH, FORMATS)}
-    shipped[PROTOCOL_GROUP] = protocols.SHIPPED_PROTOCOLS
+    groups = [(point.group, point.what, point.shipped) for point in (MEMBERS, WIRES, SEARCH, FORMATS)]
+    groups.append((PROTOCOL_GROUP, "protocol", protocols.SHIPPED_PROTOCOLS))
     return [
         {
             "kind": what,
             "name": name,
             "package": added.package,
-            "error": await _find_error(convener, added, what, name in shipped[group]),
+            "error": await _find_error(convener, added, what, name in shipped),
         }
-        for group, what in points.items()
+        for group, what, shipped in groups
         for name, added in installed(group).items()
     ]
 
@@ -592,11 +543,6 @@ def _build_member_row(member: str, vendor: str, needs: str) -> ListedMember:
     return {"member": member, "vendor": vendor, "available": not needs, "needs": needs}
 
 
-def _missing_command(member: str, convener: Convener) -> str:
-    agent = member.partition(":")[2]
-    return "" if find_command(agent, convener.env) else f"{agent} on PATH"
-
-
 def _qualify_member(member: str) -> str:
     """Return a bare model name with its preferred provider."""
     model = catalogue().find(member)
@@ -609,9 +555,7 @@ def _lookup_price(convener: Convener, member: str) -> PriceObject | None:
 
 
 async def preview_seating(convener: Convener) -> SeatingPreview:
-    """Return the members that the next plain question would have, by its plan, with notices: first, why it would be
-    refused.
-    """
+    """Return the members of the next plain question, by its plan, with notices: first, why it would be refused."""
     try:
         plan = await convener.plan([TYPICAL_QUESTION], preview=True)
     except (ConfigError, UsageError) as error:  # the other rows show which members are available
@@ -652,14 +596,10 @@ def check_database(convener: Convener) -> list[str]:
 
 
 def list_warnings(convener: Convener) -> list[str]:
-    """Return warnings about keys that may leak, keys that the keyring does not return, and variables of
-    OpenTelemetry.
-    """
+    """Warn about keys that may leak, keys that the keyring does not return, and variables of OpenTelemetry."""
     shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]
-    lines = [
-        f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"
-        for name in shut
-    ]
+    problem = "is stored in the system's keyring, which does not return it: unlock the keyring, or set"
+    lines = [f"{name} {problem} {name}" for name in shut]
     return [*find_key_leaks(convener.settings), *lines, *list_otel_problems(convener.env)]
 
 

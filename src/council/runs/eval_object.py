@@ -1,6 +1,4 @@
-"""The object `council.eval/1`: the result of an evaluation, which `council.evals` makes and advice and the web page
-read.
-"""
+"""The object `council.eval/1`: the result of an evaluation, which advice and the web page read."""
 
 from __future__ import annotations
 

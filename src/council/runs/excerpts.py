@@ -14,10 +14,7 @@ MAX_COMPARED = 200  # matches of one text that may be the first of the excerpt
 
 
 def make_excerpt(texts: Iterable[str], words: Sequence[str]) -> str:
-    """Return one line around the words, from the first text that contains the most of them; "" if none has one.
-
-    It has no control characters.
-    """
+    """Return one line without control characters around the words, from the text with the most of them, or ""."""
     pattern = compile_words(words)
     best, most = "", 0
     for text in texts:

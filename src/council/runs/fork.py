@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from council import events as ev
 from council import protocols
-from council.calling.budget import SpendingPlan
 from council.engine.ledger import ForkSource
 from council.engine.minutes import read_plan
 from council.engine.plan_object import PlanObject
@@ -59,12 +58,14 @@ def plan_fork(
     plan = _replace_notices(parent_plan, _list_member_notices(parent), shared)
     attached = list_attachments(parent_setup.packet.attachments, roster, run_context.members)
     require_sight(attached, roster)
+    spending = parent_setup.spending
     setup = replace(
         parent_setup,
         roster=roster,
         fork=fork,
         shared_vendors=tuple(shared),
-        spending=_keep_later_phases(parent_setup.spending, earlier),
+        # Phases that reuse answers cost nothing.
+        spending=replace(spending, phases=tuple((name, usd) for name, usd in spending.phases if name not in earlier)),
         cache_points={} if seats else parent_setup.cache_points,  # of the members that the parent's plan rehearsed
     )
     prices = list_prices(roster, run_context.price)
@@ -87,44 +88,26 @@ def plan_fork(
     return setup, plan
 
 
-def _keep_later_phases(spending: SpendingPlan, earlier: Collection[str]) -> SpendingPlan:
-    """Return what the phases of a fork may cost at most: those that reuse answers cost nothing."""
-    return replace(spending, phases=tuple((name, usd) for name, usd in spending.phases if name not in earlier))
-
-
 def _phases_by_other_members(parent: RunSetup, now: Roster, before: list[str]) -> dict[str, list[str]]:
-    """Return, by seat, the earlier phases in which another member had the seat, including those of the parent's own
-    fork.
-    """
-    members = {seat.name: seat.member for seat in _all_seats(parent.roster)}
-    return {
-        seat.name: phases
-        for seat in _all_seats(now)
-        if (
-            phases := [
-                phase
-                for phase in before
-                if members[seat.name] != seat.member or phase in parent.changed_seats.get(seat.name, ())
-            ]
-        )
-    }
+    """Return, by seat, the earlier phases in which another member had the seat, also by the parent's own fork."""
+    members = {seat.name: seat.member for seat in parent.roster.all_seats}
+    found = {}
+    for seat in now.all_seats:
+        has_changed = members[seat.name] != seat.member
+        found[seat.name] = [one for one in before if has_changed or one in parent.changed_seats.get(seat.name, ())]
+    return {seat: phases for seat, phases in found.items() if phases}
 
 
 def _warn_unasked_seats(parent: Record, now: Roster, after: list[str]) -> list[str]:
     """Warn about changed seats that the complete parent run never asked from the fork on."""
     events = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
     asked = {event.seat for event in events if event.phase.partition("/")[0] in after}
-    members = {seat.name: seat.member for seat in _all_seats(RunSetup.of(parent).roster)}
-    idle = [one for one in _all_seats(now) if members[one.name] != one.member and one.name not in asked]
+    members = {seat.name: seat.member for seat in RunSetup.of(parent).roster.all_seats}
     return [
         f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be: fork from an earlier phase."
-        for seat in idle
-        if parent.status == "complete"
+        for seat in now.all_seats
+        if parent.status == "complete" and members[seat.name] != seat.member and seat.name not in asked
     ]
-
-
-def _all_seats(roster: Roster) -> list[Seat]:
-    return [*roster.seats, *([roster.chair] if roster.chair else [])]
 
 
 def _list_member_notices(parent: Record) -> list[str]:
@@ -140,20 +123,22 @@ def _list_member_notices(parent: Record) -> list[str]:
 
 def _replace_notices(plan: PlanObject, stale: Collection[str], fresh: list[str]) -> PlanObject:
     """Return a copy of the plan with other lines about its members."""
+
+    def refresh(lines: Iterable[str]) -> list[str]:
+        return [*fresh, *(line for line in lines if line not in stale)]
+
     return {
         **plan,
-        "notices": [*fresh, *(line for line in plan.get("notices", []) if line not in stale)],
-        "warnings": [*fresh, *(line for line in plan.get("warnings", []) if line not in stale)],
-        "remarks": [*fresh, *(line for line in plan.get("remarks", []) if line not in stale)],
+        "notices": refresh(plan.get("notices", [])),
+        "warnings": refresh(plan.get("warnings", [])),
+        "remarks": refresh(plan.get("remarks", [])),
     }
 
 
 def make_inheritance(parent: Record, fork: ForkOrigin) -> ForkSource:
     """Return the answers that a fork may reuse."""
     phases = list_phases(parent)
-    start = fork["from"]
-    earlier = frozenset(phases[: phases.index(start)] if start in phases else ())
-    return ForkSource(parent, earlier)
+    return ForkSource(parent, frozenset(phases[: phases.index(fork["from"])] if fork["from"] in phases else ()))
 
 
 def list_phases(record: Record) -> list[str]:

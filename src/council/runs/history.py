@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -17,8 +18,6 @@ from council.engine.prompting import build_dossier
 from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
-from council.planning.intent import Intent
-from council.planning.plan import Plan
 from council.planning.plan_object import make_packet_receipt
 from council.planning.setup import RunSetup
 from council.protocols import find_protocol
@@ -26,11 +25,11 @@ from council.runs.excerpts import make_excerpt
 from council.runs.people import OpenQuestion, fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
 from council.runs.spending import DAY_S
+from council.runs.track_record import load_weights
 from council.settings import OriginKind, Settings, load_settings
 from council.settings.config_files import data_folder, find_names
 from council.settings.schema import quote_value
 from council.store.interface import (
-    FINISHED_STATUSES,
     LEASE_SECONDS,
     OPEN_STATUSES,
     Attempt,
@@ -40,18 +39,17 @@ from council.store.interface import (
     RunRow,
     RunState,
     RunStatus,
-    Store,
     StoreAddress,
     StoredRun,
 )
 from council.store.queries import unknown_run
-from council.store.run_store import open_store
-from council.store.shared import acquire_store, release_store
+from council.store.run_store import RunStore
+from council.store.shared import acquire_store, open_store, release_store
 from council.text_cleanup import abbreviate_base64, single_line
 from council.types import Dossier, Json
 
 # Stored statuses of the runs that a filter by status may find, where they differ from that status.
-STORED_STATUSES: dict[str, Sequence[str | None]] = {
+STORED_STATUSES: dict[str, Sequence[str]] = {
     RunStatus.QUEUED: [RunStatus.QUEUED, RunStatus.RUNNING],
     RunStatus.RUNNING: [RunStatus.RUNNING],
     RunStatus.STOPPED: [RunStatus.RUNNING],
@@ -75,27 +73,27 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 # Queries
 
 
-async def query_history(store: Store, wanted: Mapping[str, Any], before: str | None, limit: int) -> RunPage:
+async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str | None, limit: int | None) -> RunPage:
     """Return a page of the runs that match, unfinished ones first."""
     status = wanted.get("status")
-    stored = STORED_STATUSES.get(status or "", [status])
-    filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
-    rows = await store.list_runs(filters, before, None if status in STORED_STATUSES else limit + 1)
-    runs = await add_states(store, rows)
-    if status:
-        runs = [run for run in runs if run["status"] == status]
-    more = len(runs) > limit
-    return {"runs": runs[:limit], "more": more, "next": runs[limit - 1]["run"] if more else None}
+    filters = {**wanted, **_filter_status(status)}
+    rows = await store.list_runs(filters, before, None if limit is None or status in STORED_STATUSES else limit + 1)
+    runs = [run for run in await add_states(store, rows) if not status or run["status"] == status]
+    if limit is None or len(runs) <= limit:
+        return {"runs": runs, "more": False, "next": None}
+    return {"runs": runs[:limit], "more": True, "next": runs[limit - 1]["run"]}
 
 
-async def add_states(store: Store, rows: Sequence[StoredRun]) -> list[RunRow]:
-    """Return listed runs with their status now."""
-    return [_add_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
+def _filter_status(status: str | None) -> dict[str, str]:
+    return {"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status and status != UNFINISHED else {}
 
 
-def _add_state(row: StoredRun, state: RunState) -> RunRow:
-    can_continue = state.stored is not RunStatus.COMPLETE
-    return {**row, "status": state.status, "running": state.is_running, "unfinished": can_continue}
+async def add_states(store: RunStore, rows: Sequence[StoredRun]) -> list[RunRow]:
+    """Return listed runs with their status now, and whether they can be continued."""
+    return [
+        {**row, "status": now.status, "running": now.is_running, "unfinished": now.stored is not RunStatus.COMPLETE}
+        for row, now in zip(rows, await store.states_of(rows), strict=True)
+    ]
 
 
 class AttemptContent(TypedDict):
@@ -126,23 +124,17 @@ class SentMaterial(TypedDict):
 def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[AttemptRow]:
     """Return requests of a run with their results. Secrets are masked."""
     known = {(event.key, event.n): event for event in events}
-    return [
-        _attempt_json(key, attempt, known.get((key, attempt.n))) for key, found in attempts.items() for attempt in found
-    ]
-
-
-def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> AttemptRow:
-    request = abbreviate_base64(attempt.body.decode("utf-8", "replace"))
-    content: AttemptContent = redact_value({"request": request, "result": attempt.result})
-    return {
-        "key": key,
-        "n": attempt.n,
-        "member": attempt.member,
-        "seat": event.seat if event else None,
-        "why": event.why if event else "",
-        "most": event.most if event else None,
-        **content,
-    }
+    rows: list[AttemptRow] = []
+    for key, found in attempts.items():
+        for attempt in found:
+            event = known.get((key, attempt.n))
+            request = abbreviate_base64(attempt.body.decode("utf-8", "replace"))
+            content: AttemptContent = redact_value({"request": request, "result": attempt.result})
+            seat, why, most = (event.seat, event.why, event.most) if event else (None, "", None)
+            rows.append(
+                AttemptRow(key=key, n=attempt.n, member=attempt.member, seat=seat, why=why, most=most, **content)
+            )
+    return rows
 
 
 def describe_packet(record: Record) -> SentMaterial:
@@ -206,19 +198,13 @@ def _word_command(command: str, http: str) -> str:
     return wording(python=f"run `{command}`", cli=f"run `{command}`", http=http)
 
 
-def _has_status(run: RunRow, status: str | None) -> bool:
-    return status in (None, run["status"]) or (status == UNFINISHED and run["status"] not in FINISHED_STATUSES)
-
-
 class RunRecords:
     """Stored runs of one user."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], store: Store | None = None, *, keeps_open: bool = False
+        self, folder: Path, env: Mapping[str, str], store: RunStore | None = None, *, keeps_open: bool = False
     ) -> None:
-        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after
-        `close`.
-        """
+        """`keeps_open`: use the store and connections that runs of this process share, which stay open."""
         self.folder, self.env = folder, env
         self.store_settings: Mapping[str, Any] | None = None
         self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
@@ -226,10 +212,10 @@ class RunRecords:
         self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
-    def store(self) -> Store:
+    def store(self) -> RunStore:
         if self._store is None:
             address = self.find_store()
-            self._store = acquire_store(address, keep=True) if self._keeps_open else open_store(address)
+            self._store = acquire_store(address) if self._keeps_open else open_store(address)
             self._store.on_wait = lambda message: self.on_store_wait(message)
         return self._store
 
@@ -296,25 +282,22 @@ class RunRecords:
         `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with
         this name.
         """
-        filters = self._make_filters(here, status, **named)
-        rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
-        shown = await self._add_states(rows)
-        return [run for run in shown if _has_status(run, status)][:limit]
+        return (await query_history(self.store, self._make_filters(here, status, **named), None, limit))["runs"]
 
     async def count_runs(self, *, here: bool = False, status: str | None = None, **named: Any) -> int:
         if status in STORED_STATUSES:
             return len(await self.runs(here=here, status=status, **named))
-        return await self.store.count_runs(self._make_filters(here, status, **named))
+        return await self.store.count_runs(self._make_filters(here, status, **named) | _filter_status(status))
 
     async def find_runs(self, ids: Iterable[str]) -> list[RunRow]:
         """Return these runs, as `runs` does."""
-        return await self._add_states(await self.store.list_runs({"ids": json.dumps(list(ids))}))
+        return await add_states(self.store, await self.store.list_runs({"ids": json.dumps(list(ids))}))
 
     async def iter_runs(self, **named: Any) -> AsyncIterator[RunRow]:
         """Yield the runs with these values in pages, as `runs` does."""
         before, filters = None, self._make_filters(False, None, **named)
         while page := await self.store.list_runs(filters, before, PAGE):
-            for run in await self._add_states(page):
+            for run in await add_states(self.store, page):
                 yield run
             before = page[-1]["run"]
 
@@ -323,10 +306,7 @@ class RunRecords:
         filters |= {name: value for name, value in named.items() if value is not None}
         if status == UNFINISHED:
             return filters | {"unfinished": 1}
-        return filters | ({"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {})
-
-    async def _add_states(self, rows: Sequence[StoredRun]) -> list[RunRow]:
-        return await add_states(self.store, rows)
+        return filters | ({"status": status} if status else {})
 
     async def search(self, words: Sequence[str], limit: int | None = None) -> list[RunRow]:
         """Return runs whose question, statements and answer contain all of the words, as `runs` does."""
@@ -355,17 +335,7 @@ class RunRecords:
         """Return the options, with the weights of members by their track records if `weights` asks for them."""
         if options.get("weights") != "track-record":
             return options
-        from council.runs.track_record import load_weights
-
         return options | {"record_weights": await load_weights(self.store)}
-
-    async def plan_by_advice(self, intent: Intent, make: Callable[[Intent], Awaitable[Plan]]) -> Plan:
-        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of
-        advice.
-        """
-        from council.runs.advice import plan_by_advice
-
-        return await plan_by_advice(intent, make, self.env)
 
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))
@@ -405,11 +375,7 @@ class RunRecords:
         return run
 
     async def _remove(self, run: str, forks: Mapping[str, str]) -> str:
-        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows
-        stay.
-
-        `forks` has the parent runs of unfinished forks.
-        """
+        """Delete a run and its report in the data folder. `forks` has the parent runs of unfinished forks."""
         run = await self.resolve_run(run)
         async with self.store.lock_run(run):
             if (await self.store.run_state(run)).stored is RunStatus.QUEUED:
@@ -453,10 +419,11 @@ class RunRecords:
         """Return the finished runs from before a time, without the newest `keep` ones, newest first."""
         filters = self._make_filters(here, None, owner=owner)
         if before is not None and not keep:
-            return await self._add_states(await self.store.list_runs(filters | {"ended_before": before}, limit=limit))
-        finished = await self.store.list_runs(filters | {"unfinished": 0})
-        older = [run for run in finished[keep:] if before is None or run["created"] < before]
-        return await self._add_states(older[:limit])
+            older = await self.store.list_runs(filters | {"ended_before": before}, limit=limit)
+        else:
+            finished = await self.store.list_runs(filters | {"unfinished": 0})
+            older = [run for run in finished[keep:] if before is None or run["created"] < before][:limit]
+        return await add_states(self.store, older)
 
     async def select_expired_runs(
         self, settings: Settings, *, here: bool = False, limit: int | None = None
@@ -511,41 +478,32 @@ def _has_store(env: Mapping[str, str]) -> bool:
         return False
 
 
-def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
-    """Return whether a run has this id, or is the only one whose id starts with it."""
+def _list_similar(run: str, env: Mapping[str, str]) -> list[StoredRun]:
+    """Return the runs whose id starts with this, without creating a store."""
     if not _has_store(env):
-        return False
-
-    async def find() -> bool:
-        records = RunRecords(Path.cwd(), env)
-        try:
-            await records.run_state(run)
-            return True
-        except UsageError:
-            return False
-        finally:
-            await records.close()
-
-    return asyncio.run(find())
-
-
-def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return runs with their titles or questions, for the completion of an id.
-
-    Return nothing if there is no store, or it cannot be read.
-    """
-    if not _has_store(env):
-        return {}
+        return []
 
     async def read() -> list[StoredRun]:
         store = open_store(find_store_address(env))
         try:
-            return await store.list_runs({"prefix": prefix}, limit=PAGE)
+            return await store.list_runs({"prefix": run}, limit=PAGE)
         finally:
             store.close()
 
+    return asyncio.run(read())
+
+
+def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
+    """Return whether a run has this id, or is the only one whose id starts with it."""
     try:
-        rows = asyncio.run(read())
-    except CouncilError:
-        return {}
-    return {row["run"]: single_line(row["title"] or row["question"], 60) for row in rows}
+        found = [row["run"] for row in _list_similar(run, env)] if run else []
+    except UsageError:
+        return False
+    return run in found or len(found) == 1
+
+
+def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return runs with their titles or questions, to complete an id; none without a store that can be read."""
+    with suppress(CouncilError):
+        return {row["run"]: single_line(row["title"] or row["question"], 60) for row in _list_similar(prefix, env)}
+    return {}

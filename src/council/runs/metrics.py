@@ -13,12 +13,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import compare_digest
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from council.counters import read_counts
 from council.errors import CouncilError, UsageError
 from council.runs.queues import ANY_WORKER
-from council.store.interface import Store, Total, WaitingRun, WorkerRow, WorkerStore
+from council.store.interface import Total, WaitingRun, WorkerRow
+from council.store.run_store import RunStore
 from council.version import __version__
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-async def is_store_ready(store: Store) -> bool:
+async def is_store_ready(store: RunStore) -> bool:
     """Return whether the store answers."""
     try:
         async with asyncio.timeout(READY_TIMEOUT_S):
@@ -75,10 +76,12 @@ class Figures:
     workers: Sequence[WorkerRow]
 
 
-async def read_figures(store: Store) -> Figures:
-    workers = await cast(WorkerStore, store).list_workers() if store.is_shared else []
+async def read_figures(store: RunStore) -> Figures:
     return Figures(
-        await store.read_totals(), await store.list_waiting(MAX_WAITING), await store.count_running(), workers
+        await store.read_totals(),
+        await store.list_waiting(MAX_WAITING),
+        await store.count_running(),
+        await store.list_workers(),
     )
 
 
@@ -89,7 +92,7 @@ def require_package() -> None:
         raise UsageError("metrics need the package prometheus-client: pip install 'model-council[metrics]'") from None
 
 
-async def render_metrics(store: Store) -> tuple[bytes, str]:
+async def render_metrics(store: RunStore) -> tuple[bytes, str]:
     """Return the metrics and their content type."""
     require_package()
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest

@@ -18,13 +18,13 @@ from council.runs.metrics import (
     render_metrics,
     require_package,
 )
-from council.store.interface import Store
+from council.store.run_store import RunStore
 
 LOOPBACK = "127.0.0.1"
 
 
 @asynccontextmanager
-async def serve_metrics(store: Store, host: str, port: int, is_ready: Callable[[], bool]) -> AsyncIterator[int]:
+async def serve_metrics(store: RunStore, host: str, port: int, is_ready: Callable[[], bool]) -> AsyncIterator[int]:
     """Serve health and metrics inside the block. Yield the port."""
     require_package()
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from council import events as ev
 from council import protocols
@@ -17,7 +18,8 @@ from council.errors import BudgetSpent, ChairAbsent, CouncilError, QuorumLost, R
 from council.language import detect_language
 from council.protocols.options import parse_options
 from council.runs.audit import describe_version, is_ours
-from council.store.interface import OPEN_STATUSES, Store
+from council.store.interface import OPEN_STATUSES
+from council.store.run_store import RunStore
 from council.text_cleanup import quote_tail_lines
 from council.types import Json, Seat, Statement, Verdict
 from council.wording import Wording, load_wording
@@ -34,12 +36,7 @@ def build_digest(
     title = f"{wording.heading(f'digest_{stopped}')}{wording.colon}{wording.heading('digest')}"
     lines = [f"## {title}", "", wording.heading("not_weighed"), ""]
     for statement in positions.values():
-        lines += [
-            f"### {_format_title(statement.seat)}",
-            "",
-            _make_excerpt(statement.said),
-            "",
-        ]
+        lines += [f"### {_format_title(statement.seat)}", "", _make_excerpt(statement.said), ""]
     if tally:
         rows = [f"- {seat.capitalize()}{wording.colon}{stance}" for seat, stance in tally]
         lines += [f"### {wording.heading('tally')}", "", *rows, ""]
@@ -60,9 +57,7 @@ def _make_excerpt(text: str) -> str:
 
 def _format_dissent(tally: Sequence[tuple[str, str]], wording: Wording) -> list[str]:
     """List the seats outside the majority; a tie has no majority and so no dissent."""
-    counts: dict[str, int] = {}
-    for _, stance in tally:
-        counts[stance] = counts.get(stance, 0) + 1
+    counts = Counter(stance for _, stance in tally)
     most = max(counts.values())
     if list(counts.values()).count(most) > 1 or len(counts) == 1:
         return []
@@ -71,23 +66,12 @@ def _format_dissent(tally: Sequence[tuple[str, str]], wording: Wording) -> list[
 
 
 ACCESS_STATES = ("failed(auth)", "failed(quota)")
-EXIT_COMPLETE, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_NO_ACCESS, EXIT_BUDGET, EXIT_GATED, EXIT_INTERRUPTED = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    10,
-    130,
-)
+EXIT_COMPLETE, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_NO_ACCESS, EXIT_BUDGET = range(6)
+EXIT_GATED, EXIT_INTERRUPTED = 10, 130
 
 
 def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
-    """Return the exit code of a run.
-
-    `stopped` is why it ended early; `absences` are the states of seats without an answer.
-    """
+    """Return the exit code of a run that ended early if `stopped`. `absences` are the states of missing seats."""
     if stopped in ("interrupted", "cancelled"):
         return EXIT_INTERRUPTED
     if stopped == "budget":
@@ -125,22 +109,12 @@ async def run_protocol(council: Council, protocol: protocols.Protocol, options: 
     return Ending("incomplete" if verdict.incomplete else "complete", shown, reason=verdict.incomplete)
 
 
-def end_interrupted(council: Council) -> Ending:
-    return replace(
-        _end_early(council, "interrupted", "interrupted before the last step was done"),
-        status="incomplete",
-    )
-
-
-def end_cancelled(council: Council) -> Ending:
-    return replace(_end_early(council, "cancelled", "cancelled before the last step was done"), status="incomplete")
+def end_stopped(council: Council, stopped: Literal["interrupted", "cancelled"]) -> Ending:
+    return replace(_end_early(council, stopped, f"{stopped} before the last step was done"), status="incomplete")
 
 
 def _end_early(council: Council, stopped: str, reason: str) -> Ending:
-    """Return an ending with a digest of all positions, then the partial verdict.
-
-    One seat's text is never the answer.
-    """
+    """Return an ending with a digest of all positions, then the partial verdict; one seat's text is no answer."""
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
     partial = council.partial_verdict
@@ -161,7 +135,7 @@ def _sort_by_seat(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any
 
 
 @asynccontextmanager
-async def name_resume(store: Store, run: str) -> AsyncIterator[None]:
+async def name_resume(store: RunStore, run: str) -> AsyncIterator[None]:
     """Add to a StoreError what is kept: the stored answers, with the command that continues the run, or nothing."""
     try:
         yield
@@ -169,24 +143,17 @@ async def name_resume(store: Store, run: str) -> AsyncIterator[None]:
         command = f"`council resume {run}`"
         if command in error.template:
             raise
-        kept = await _is_stored(store, run)
-        if kept is None:
+        kept = ""
+        try:
+            await store.run_state(run)
+            kept = f"the stored answers of run {run} are kept: continue it with {command}"
+        except UnknownRun:
+            kept = "nothing was sent and no run is stored"
+        except CouncilError:  # the store cannot be read
+            pass
+        if not kept:
             raise
-        kept_text = f"the stored answers of run {run} are kept: continue it with {command}"
-        raise StoreError(
-            f"{error.template}; {kept_text if kept else 'nothing was sent and no run is stored'}"
-        ) from error
-
-
-async def _is_stored(store: Store, run: str) -> bool | None:
-    """Return whether a run is in the store, or None if the store cannot be read."""
-    try:
-        await store.run_state(run)
-    except UnknownRun:
-        return False
-    except CouncilError:
-        return None
-    return True
+        raise StoreError(f"{error.template}; {kept}") from error
 
 
 async def wait_for_ending(
@@ -215,22 +182,14 @@ def note_other_version(ledger: Ledger) -> None:
     for run, record in reused.items():
         if not is_ours(record):
             made_by = describe_version(record)
-            ledger.emit_once(
-                ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
-            )
+            why = "its earlier answers were asked with that version's prompts"
+            ledger.emit_once(ev.Noted(f"{run} made by {made_by}", why))
 
 
 # Owners of runs
 
 
-@asynccontextmanager
-async def hold_run(store: Store, run: str) -> AsyncIterator[None]:
-    """Hold the lock of a stored run inside the block."""
-    async with store.lock_run(run), name_resume(store, run):
-        yield
-
-
-async def wait_for_release(store: Store, run: str) -> None:
+async def wait_for_release(store: RunStore, run: str) -> None:
     """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
     for _ in range(RELEASE_POLLS):
         try:
@@ -243,11 +202,8 @@ async def wait_for_release(store: Store, run: str) -> None:
         await asyncio.sleep(RELEASE_POLL_S)
 
 
-async def end_suspended_owner(store: Store, run: str) -> None:
-    """Continue the suspended owner of a cancelled run, so that it ends the run.
-
-    End the process if it stays suspended.
-    """
+async def end_suspended_owner(store: RunStore, run: str) -> None:
+    """Continue the suspended owner of a cancelled run, so that it ends the run. Kill it if it stays suspended."""
     owner = await store.find_owner(run)
     if owner is None or not owner.is_suspended:
         return

@@ -6,12 +6,13 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from council.errors import UsageError
-from council.store.interface import OpenAsk, Store
+from council.store.interface import OpenAsk
+from council.store.run_store import RunStore
 from council.types import Json, JsonSchema
 
 ANSWER_POLL_S = 0.2  # seconds between checks for an answer
@@ -21,12 +22,11 @@ ANSWER_POLL_S = 0.2  # seconds between checks for an answer
 class StoredQuestions:
     """Stored questions of one run. An answer given before a crash is reused."""
 
-    store: Store
+    store: RunStore
     run: str
 
     async def ask(self, key: str, seat: str, prompt: str, schema: JsonSchema | None) -> str:
-        answer = await self.store.get_answer(self.run, key, prompt)
-        if answer is not None:
+        if (answer := await self.store.get_answer(self.run, key, prompt)) is not None:
             return answer
         await self.store.write(self.run, [("ask", (key, seat, prompt, json.dumps(schema), time.time()))])
         try:
@@ -53,23 +53,17 @@ MAIN_FIELDS = (
     "case",
 )
 FieldKind = Literal["text", "boolean", "integer", "number", "choice", "list", "rows", "group"]
-SCALAR_KINDS: dict[str, FieldKind] = {
-    "string": "text",
-    "boolean": "boolean",
-    "integer": "integer",
-    "number": "number",
+# Types of JSON, each with its types in Python, its name in messages, and the kind of a field that has it.
+JSON_TYPES: dict[str, tuple[type | tuple[type, ...], str, FieldKind]] = {
+    "string": (str, "text", "text"),
+    "boolean": (bool, "yes or no", "boolean"),
+    "integer": (int, "a whole number", "integer"),
+    "number": ((int, float), "a number", "number"),
+    "array": (list, "array", "list"),
+    "object": (dict, "object", "group"),
+    "null": (type(None), "null", "text"),
 }
-KIND_LABELS = {"string": "text", "boolean": "yes or no", "integer": "a whole number", "number": "a number"}
-JSON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-    "array": list,
-    "object": dict,
-    "null": type(None),
-}
-
+BOUNDS: Final = ("minimum", "maximum", "minItems", "maxItems")
 NO_CHOICE = "none"  # the choice that a blank field means
 
 
@@ -95,15 +89,9 @@ class OpenQuestion(OpenAsk):
 
 
 def form_fields(schema: JsonSchema | None) -> list[FormField]:
-    """Return the form's fields: name, kind, help, choices, whether it is optional, and nested fields.
-
-    Fields with a single possible value are left out.
-    """
-    return [] if schema is None else _list_fields(schema)
-
-
-def _list_fields(schema: JsonSchema) -> list[FormField]:
-    return [_form_field(name, of) for name, of in schema.get("properties", {}).items() if not _fixed_value(of)]
+    """Return the fields of a form: none for free text. Those with a single possible value are left out."""
+    properties = (schema or {}).get("properties", {})
+    return [_form_field(name, of) for name, of in properties.items() if not _fixed_value(of)]
 
 
 def _form_field(name: str, schema: JsonSchema) -> FormField:
@@ -115,31 +103,22 @@ def _form_field(name: str, schema: JsonSchema) -> FormField:
     }
     if optional:
         field["optional"] = True
-    if choices := inner.get("enum"):
+    if choices := (inner["items"] if field["kind"] == "list" else inner).get("enum"):
         field["choices"] = list(choices)
-    if "minimum" in inner:
-        field["minimum"] = inner["minimum"]
-    if "maximum" in inner:
-        field["maximum"] = inner["maximum"]
-    if "minItems" in inner:
-        field["minItems"] = inner["minItems"]
-    if "maxItems" in inner:
-        field["maxItems"] = inner["maxItems"]
+    for bound in BOUNDS:
+        if bound in inner:
+            field[bound] = inner[bound]
     if field["kind"] in ("rows", "group"):
-        field["fields"] = _list_fields(inner["items"] if field["kind"] == "rows" else inner)
-    elif field["kind"] == "list" and (choices := inner["items"].get("enum")):
-        field["choices"] = list(choices)
+        field["fields"] = form_fields(inner["items"] if field["kind"] == "rows" else inner)
     return field
 
 
 def _field_kind(schema: JsonSchema) -> FieldKind:
     if schema.get("enum"):
         return "choice"
-    if schema.get("type") == "object":
-        return "group"
-    if schema.get("type") == "array":
-        return "rows" if unwrap_optional(schema["items"])[0].get("type") == "object" else "list"
-    return SCALAR_KINDS.get(str(schema.get("type")), "text")
+    if schema.get("type") == "array" and unwrap_optional(schema["items"])[0].get("type") == "object":
+        return "rows"
+    return JSON_TYPES[schema.get("type", "string")][2]
 
 
 def unwrap_optional(schema: JsonSchema) -> tuple[JsonSchema, bool]:
@@ -165,7 +144,7 @@ def fill_form(schema: JsonSchema | None, text: str) -> str:
     """Return the answer as JSON: parse JSON, or put free text into the main field and leave optional fields empty."""
     if schema is None or not text.strip():
         return text
-    fields = _list_fields(schema)
+    fields = form_fields(schema)
     value = _complete_answer(schema, fields, _parse_object(text) or _fill_from_words(fields, text))
     if missing := [_describe_field(field) for field in fields if field["name"] not in value]:
         raise UsageError(
@@ -191,11 +170,8 @@ def _fill_from_words(fields: Sequence[FormField], text: str) -> Json:
         raise UsageError(
             f"the answer was not accepted, free text is not enough: give JSON with {', '.join(map(_describe_field, fields))}"
         )
-    answer: dict[str, str | list[str]] = (
-        {main: text.strip()}
-        if main
-        else {fields[0]["name"]: [line.strip() for line in text.splitlines() if line.strip()]}
-    )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    answer: Json = {main: text.strip()} if main else {fields[0]["name"]: lines}
     return answer | {field["name"]: choice for field in fields if (choice := _named_choice(field, text))}
 
 
@@ -218,16 +194,13 @@ def _complete_answer(schema: JsonSchema, fields: Sequence[FormField], answer: Js
 
 def _complete_rows(fields: Iterable[FormField], answer: Json) -> Json:
     """Fill in the choice `none` where a row leaves that field out."""
-    blanks = {
-        field["name"]: {one["name"]: NO_CHOICE for one in field["fields"] if NO_CHOICE in one.get("choices", ())}
-        for field in fields
-        if field["kind"] == "rows" and isinstance(answer.get(field["name"]), list)
-    }
-    filled = {
-        name: [{**blank, **row} if isinstance(row, dict) else row for row in answer[name]]
-        for name, blank in blanks.items()
-    }
-    return {**answer, **filled}
+    filled = dict(answer)
+    for field in fields:
+        rows = answer.get(field["name"])
+        if field["kind"] == "rows" and isinstance(rows, list):
+            blank = {one["name"]: NO_CHOICE for one in field["fields"] if NO_CHOICE in one.get("choices", ())}
+            filled[field["name"]] = [blank | row if isinstance(row, dict) else row for row in rows]
+    return filled
 
 
 def _fixed_value(schema: JsonSchema) -> Any:
@@ -253,12 +226,8 @@ def _describe_field(field: FormField) -> str:
     return f"{field['name']} ({', '.join(map(str, field['choices']))})" if "choices" in field else field["name"]
 
 
-def find_mismatch(schema: JsonSchema, value: Any) -> str:
+def find_mismatch(schema: JsonSchema, value: Any, where: str = "") -> str:
     """Return the first mismatch between value and schema, or an empty string."""
-    return _find_mismatch(schema, value, "")
-
-
-def _find_mismatch(schema: JsonSchema, value: Any, where: str) -> str:
     options = schema.get("anyOf") or [schema]
     mismatches = [_check_value(option, value, where) for option in options]
     return "" if "" in mismatches else mismatches[0]
@@ -269,49 +238,34 @@ def _check_value(schema: JsonSchema, value: Any, where: str) -> str:
     at = where or "it"
     if "const" in schema:
         return "" if value == schema["const"] else f"{at} must be {schema['const']}"
-    if kind and (not isinstance(value, JSON_TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
-        return f"{at} must be {KIND_LABELS.get(kind, kind)}"
+    if kind:
+        types, label, _ = JSON_TYPES[kind]
+        if not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean"):
+            return f"{at} must be {label}"
     if schema.get("enum") and value not in schema["enum"]:
         return f"{at} must be one of {', '.join(map(str, schema['enum']))}"
-    inner = _check_items(schema, value, where) if kind in ("object", "array") else [_check_bounds(schema, value, at)]
-    return next(filter(None, inner), "")
-
-
-def _check_items(schema: JsonSchema, value: Any, where: str) -> list[str]:
-    if schema["type"] == "array":
-        min_items, max_items = schema.get("minItems", 0), schema.get("maxItems")
-        count = (
-            f"{where or 'it'} needs {min_items}{'' if max_items == min_items else ' or more'}"
-            if len(value) < min_items
-            else ""
-        )
-        over = f"{where or 'it'} takes {max_items} at most" if max_items is not None and len(value) > max_items else ""
-        return [
-            count,
-            over,
-            *(_find_mismatch(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1)),
-        ]
-    properties = schema.get("properties", {})
-    missing = [
-        f"{_join_path(where, name)} is missing" for name in schema.get("required") or properties if name not in value
-    ]
-    unknown = [f"{_join_path(where, name)} is not a field of this form" for name in value if name not in properties]
-    return [
-        *missing,
-        *unknown,
-        *(
-            _find_mismatch(properties[name], item, _join_path(where, name))
-            for name, item in value.items()
-            if name in properties
-        ),
-    ]
-
-
-def _check_bounds(schema: JsonSchema, value: Any, at: str) -> str:
     if "minimum" in schema and value < schema["minimum"]:
         return f"{at} must be {schema['minimum']:g} or more"
-    return f"{at} must be {schema['maximum']:g} or less" if "maximum" in schema and value > schema["maximum"] else ""
+    if "maximum" in schema and value > schema["maximum"]:
+        return f"{at} must be {schema['maximum']:g} or less"
+    if kind not in ("object", "array"):
+        return ""
+    check = _check_object if kind == "object" else _check_array
+    return next(filter(None, check(schema, value, where)), "")
 
 
-def _join_path(where: str, name: str) -> str:
-    return f"{where}.{name}" if where else name
+def _check_array(schema: JsonSchema, value: Any, where: str) -> Iterator[str]:
+    least, most = schema.get("minItems", 0), schema.get("maxItems")
+    if len(value) < least:
+        yield f"{where or 'it'} needs {least}{'' if most == least else ' or more'}"
+    if most is not None and len(value) > most:
+        yield f"{where or 'it'} takes {most} at most"
+    yield from (find_mismatch(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1))
+
+
+def _check_object(schema: JsonSchema, value: Any, where: str) -> Iterator[str]:
+    properties, prefix = schema.get("properties", {}), f"{where}." if where else ""
+    names = schema.get("required") or properties
+    yield from (f"{prefix}{name} is missing" for name in names if name not in value)
+    yield from (f"{prefix}{name} is not a field of this form" for name in value if name not in properties)
+    yield from (find_mismatch(properties[name], item, f"{prefix}{name}") for name, item in value.items())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import cast
 
 from council.errors import UsageError
 from council.planning.setup import RunSetup
 from council.settings.catalogue import LOCAL_MEMBER, split_member
-from council.store.interface import Store, WorkerRow, WorkerStore
+from council.store.run_store import RunStore
 
 ANY_WORKER = "default"
 HOST_PREFIX = "host:"
@@ -40,7 +38,7 @@ def _explain_member(member: str) -> str:
     return f'"{member}" reads a file of this machine' if is_file else ""
 
 
-async def choose_queue(store: Store, setup: RunSetup, priority: int | None) -> RunSetup:
+async def choose_queue(store: RunStore, setup: RunSetup, priority: int | None) -> RunSetup:
     """Return the setup of a run with its queue and priority. Raise UsageError if no worker could execute it."""
     if not store.is_shared:
         raise UsageError(
@@ -48,7 +46,7 @@ async def choose_queue(store: Store, setup: RunSetup, priority: int | None) -> R
         )
     why = explain_folder_need(setup)
     queue = host_queue() if why else ANY_WORKER
-    if why and not has_worker(await cast(WorkerStore, store).list_workers(), queue):
+    if why and not await has_worker(store, queue):
         raise UsageError(
             f'the run cannot be queued, because {why} and no worker of the queue "{queue}" is alive: '
             "start `council serve worker` on this machine, or run it without --detach"
@@ -56,13 +54,13 @@ async def choose_queue(store: Store, setup: RunSetup, priority: int | None) -> R
     return replace(setup, queue=queue, priority=priority or 0)
 
 
-def has_worker(workers: Iterable[WorkerRow], queue: str) -> bool:
-    return any(queue in worker.queues for worker in workers)
+async def has_worker(store: RunStore, queue: str) -> bool:
+    return any(queue in worker.queues for worker in await store.list_workers())
 
 
-async def warn_without_worker(store: Store, run: str) -> str:
+async def warn_without_worker(store: RunStore, run: str) -> str:
     """Return a warning if no worker is alive that could execute the run."""
     queue = RunSetup.of(await store.load(run)).queue or ANY_WORKER
-    if has_worker(await cast(WorkerStore, store).list_workers(), queue):
+    if await has_worker(store, queue):
         return ""
     return f'no worker of the queue "{queue}" is alive, so run {run} waits: start `council serve worker`'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from council import events as ev
@@ -11,11 +10,12 @@ from council.engine.minutes import Minutes
 from council.errors import RunOwned, StoreError, UsageError
 from council.render.report import encode_report
 from council.runs.audit import is_ours, is_same_report
-from council.runs.report_files import is_unwritten, write_report_files
+from council.runs.report_files import write_missing_files
 from council.runs.service import Convener
-from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus, Store
+from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus
 from council.store.locks import is_locked
-from council.store.run_store import repair_store
+from council.store.run_store import RunStore
+from council.store.sqlite_repair import repair_store
 
 DRAFT_AGE_S = 60.0  # a younger draft may be in use
 
@@ -23,7 +23,7 @@ DRAFT_AGE_S = 60.0  # a younger draft may be in use
 async def repair_data(convener: Convener, run: str | None) -> list[str]:
     """Repair the database, then one run or all. Return a line for each repair."""
     address = convener.find_store()
-    done = [f"store: {line}" for line in repair_store(address)]
+    done = [] if address.url else [f"store: {line}" for line in repair_store(address.folder)]
     names = [await convener.resolve_run(run)] if run else [row["run"] for row in await convener.runs()]
     for name in names:
         try:
@@ -37,12 +37,15 @@ async def repair_data(convener: Convener, run: str | None) -> list[str]:
     return done
 
 
-async def _repair_run(store: Store, run: str) -> list[str]:
+async def _repair_run(store: RunStore, run: str) -> list[str]:
     record = await store.load(run)
     rows, lines = _find_repairs(record)
     if rows:
         await store.write(run, rows)
-    return [*lines, *_rewrite_report(record)]
+    minutes = Minutes.fold(record.entries)
+    if write_missing_files(record, minutes):
+        lines.append(f'its report "{minutes.report_path}" was written again')
+    return lines
 
 
 def _find_repairs(record: Record) -> tuple[list[Row], list[str]]:
@@ -59,15 +62,6 @@ def _find_repairs(record: Record) -> tuple[list[Row], list[str]]:
     lines = ["its report was built again from the ledger"] if not is_same_report(report, record.report) else []
     lines += [f'its status was "{record.status}": now "{last.status}"'] if record.status != last.status else []
     return [*rows, *([("close", (last.status, report))] if lines else [])], lines
-
-
-def _rewrite_report(record: Record) -> Iterator[str]:
-    """Write the report file of a finished run if it is missing."""
-    minutes = Minutes.fold(record.entries)
-    path = Path(record.folder) / minutes.report_path
-    if minutes.report_path and path.parent.is_dir() and is_unwritten(path, record.run):
-        write_report_files(record, minutes)
-        yield f'its report "{minutes.report_path}" was written again'
 
 
 def _remove_leftovers(folder: Path, runs: set[str]) -> list[str]:

@@ -49,10 +49,7 @@ def slugify(text: str) -> str:
 
 
 def choose_report_dir(protocol: Protocol, task: str, report_dir: str | None, data: Path) -> str:
-    """Return the report folder: as configured, else by the protocol and the task.
-
-    A relative one belongs to the folder of the run.
-    """
+    """Return the report folder: as configured, relative to the run's, else by the protocol and the task."""
     if report_dir:
         return str(Path(report_dir).expanduser())
     if protocol.reports_in_project and task != "ask":
@@ -71,10 +68,7 @@ def open_report_folder(root: Path, name: str) -> Path:
 
 
 def create_report_folder(root: Path, name: str) -> Path:
-    """Create the report folder if it is missing, for this user only.
-
-    `.agents/council` gets a .gitignore: findings are private.
-    """
+    """Create the report folder, for this user only. `.agents/council` gets a .gitignore: findings are private."""
     folder = root / name
     try:
         if link := _find_link(root, folder):
@@ -90,10 +84,7 @@ def create_report_folder(root: Path, name: str) -> Path:
 
 
 def _find_link(root: Path, folder: Path) -> Path | None:
-    """Return the first link on the way from a run's folder to its report folder.
-
-    Links outside the folder are allowed.
-    """
+    """Return the first link between a run's folder and its report folder. Links outside of it are allowed."""
     if not str(folder).startswith(f"{root}{os.sep}"):
         return None
     inside = [part for part in (folder, *folder.parents) if part.is_relative_to(root) and part != root]
@@ -231,7 +222,7 @@ def _draft_of(path: StrPath) -> str:
 def write_atomically(path: StrPath, text: str) -> None:
     """Write a file in one step. A draft that a crash leaves is replaced by the next one."""
     write_draft(path, [text])
-    publish_draft(path)
+    os.replace(_draft_of(path), path)  # noqa: PTH105
 
 
 def write_draft(path: StrPath, parts: Iterable[str]) -> None:
@@ -242,11 +233,6 @@ def write_draft(path: StrPath, parts: Iterable[str]) -> None:
     except BaseException:
         _delete_draft(draft)
         raise
-
-
-def publish_draft(path: StrPath) -> None:
-    """Replace a file by its draft in one step."""
-    os.replace(_draft_of(path), path)  # noqa: PTH105
 
 
 # Redaction
@@ -278,42 +264,41 @@ def redact_event(event: ev.Event) -> ev.Event:
 async def close_failed_run(store: LedgerStore, record: Record, reason: str, stopped: str = "") -> None:
     """Close a run that cannot be executed, without a report file: its folder may be missing."""
     ledger = Ledger(store, record, redact=redact_event)
-    ending = ev.Closed(
-        "incomplete" if stopped else "failed", asdict(Verdict("")), dict(ledger.calls), stopped, "", reason
-    )
+    status = "incomplete" if stopped else "failed"
+    ending = ev.Closed(status, asdict(Verdict("")), dict(ledger.calls), stopped, "", reason)
     await ledger.close(ending, lambda entries: encode_report(Minutes.fold(entries)))
 
 
-def write_report_files(record: Record, minutes: Minutes) -> None:
-    """Write the report, and each judge's analysis beside it."""
-    publish_drafts(record, draft_report_files(record, minutes))
+def write_missing_files(record: Record, minutes: Minutes) -> bool:
+    """Write the report files of a finished run if they are missing. Return whether they were."""
+    path = Path(record.folder) / minutes.report_path
+    is_missing = bool(minutes.report_path) and path.parent.is_dir() and is_unwritten(path, record.run)
+    if is_missing:
+        publish_drafts(record, draft_report_files(record, minutes))
+    return is_missing
 
 
 def draft_report_files(record: Record, minutes: Minutes, report: ReportObject | None = None) -> list[str]:
-    """Write all report files as drafts beside their paths, which are returned.
-
-    This takes all the space that they need.
-    """
+    """Write the report files as drafts beside their paths, which are returned. This takes all the space they need."""
     if not minutes.report_path:
         return []
     view = find_protocol(RunSetup.of(record).protocol).load_report_view()
-    by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
-    texts: dict[str, Iterable[str]] = {
-        path: [view.analysis(minutes, by_key[key])] for key, path in minutes.files.items()
-    }
+    said = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
+    texts: dict[str, Iterable[str]] = {path: [view.analysis(minutes, said[key])] for key, path in minutes.files.items()}
     texts |= {minutes.report_path: render_document_parts(minutes, report)}
-    paths = {os.path.join(record.folder, name): parts for name, parts in texts.items()}  # noqa: PTH118
-    for path, parts in paths.items():
-        with _explain_failure(path, record.run):
-            write_draft(path, parts)
-    return list(paths)
+    paths = []
+    for name, parts in texts.items():
+        paths.append(os.path.join(record.folder, name))  # noqa: PTH118
+        with _explain_failure(paths[-1], record.run):
+            write_draft(paths[-1], parts)
+    return paths
 
 
 def publish_drafts(record: Record, paths: Sequence[str]) -> None:
     """Replace the files by their drafts, each in one step."""
     for path in paths:
         with _explain_failure(path, record.run):
-            publish_draft(path)
+            os.replace(_draft_of(path), path)  # noqa: PTH105
 
 
 def discard_drafts(record: Record, paths: Sequence[str], stored: Sequence[Path]) -> None:
@@ -341,18 +326,9 @@ def emit_votes(ledger: Ledger, minutes: Minutes, folder: Path) -> None:
         name, reply = view.analysis_name(minutes, statement), statement.reply or {}
         if not name or f"{statement.phase}/{statement.seat}" in minutes.files:
             continue
-        path = reserve_report_path(
-            folder, question.target or question.text, name, record.created, record.run, may_have_one=not record.is_new
-        )
-        shown = _show_path(path, record.folder)
-        ledger.emit(
-            ev.Voted(statement.seat, statement.phase, reply.get("verdict", ""), reply.get("confidence", ""), shown)
-        )
-
-
-def find_report_folder(record: Record, report_dir: str, earlier: str) -> Path:
-    """Return the report folder at the end of a run: that of its earlier report, or the configured one."""
-    return create_report_folder(Path(record.folder), str(Path(earlier).parent) if earlier else report_dir)
+        path = _reserve_path(record, folder, question.target or question.text, name)
+        verdict, confidence = reply.get("verdict", ""), reply.get("confidence", "")
+        ledger.emit(ev.Voted(statement.seat, statement.phase, verdict, confidence, path))
 
 
 def choose_report_path(record: Record, folder: Path) -> str:
@@ -361,14 +337,13 @@ def choose_report_path(record: Record, folder: Path) -> str:
     question = setup.question
     protocol = find_protocol(setup.protocol)
     kind = protocol.load_report_view().file_kind(question.task, protocol.name, setup.options)
-    subject = question.target or question.text
-    path = reserve_report_path(folder, kind, subject, record.created, record.run, may_have_one=not record.is_new)
-    return _show_path(path, record.folder)
+    return _reserve_path(record, folder, kind, question.target or question.text)
 
 
-def _show_path(path: Path, folder: str) -> str:
-    shown = str(path)
-    return os.path.relpath(shown, folder) if shown.startswith(f"{folder}{os.sep}") else shown
+def _reserve_path(record: Record, folder: Path, kind: str, subject: str) -> str:
+    is_new = record.is_new
+    path = str(reserve_report_path(folder, kind, subject, record.created, record.run, may_have_one=not is_new))
+    return os.path.relpath(path, record.folder) if path.startswith(f"{record.folder}{os.sep}") else path
 
 
 def last_report_path(entries: Sequence[Entry]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from council.calling.budget import Budget, Caps
-from council.calling.concurrency import ConcurrencyLimit, RateLimit, WarmStart, get_limit, no_limit
+from council.calling.concurrency import ConcurrencyLimit, RateLimit, TurnStore, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.prompt_cache import PromptCache
@@ -37,13 +37,16 @@ from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Record, Store, WorkerStore
+from council.store.interface import Record
+from council.store.run_store import RunStore
 from council.store.shared import close_stores
 from council.types import CarryOut, Effects, LookupQuery, LookupRow, Roster, SearchQuery, SearchRow, Step
 from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
 PERSISTED_FLAGS = tuple(name for name in RunFlags.__annotations__ if name != "trusted")
+OTEL_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 NO_OTEL = "OpenTelemetry variables are set, but no spans are sent: pip install 'model-council[otel]', or set OTEL_SDK_DISABLED=true"
 USER_OWNER = "token:"  # the owner of a run that was started with a token is this and its name
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
@@ -51,16 +54,12 @@ MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
 
 @cache
 def sends_spans() -> bool:
-    """Return whether the standard variables of OpenTelemetry configure an exporter.
-
-    They are read once, as by the exporter.
-    """
+    """Return whether the standard variables configure an exporter of OpenTelemetry. They are read once."""
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if exporter := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
         return exporter in ("otlp", "console")
-    endpoints = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-    return any(map(os.environ.get, endpoints))
+    return any(map(os.environ.get, OTEL_ENDPOINTS))
 
 
 def has_otel() -> bool:
@@ -148,11 +147,8 @@ class RunContext:
         """Raise UsageError if there is a cost cap and a member's price is unknown."""
         unknown = [name for name in roster.member_names if self.price(name) is None] if self.caps else []
         if unknown and not self.flags.get("allow_unpriced"):
-            own = (
-                " in your own file, because a price of the project does not count for your cap,"
-                if self.settings.user_prices is not None
-                else ""
-            )
+            why = " in your own file, because a price of the project does not count for your cap,"
+            own = why if self.settings.user_prices is not None else ""
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
                 f'set [prices."{unknown[0]}"]{own} or pass {option("allow_unpriced", True)}'
@@ -167,11 +163,10 @@ class RunContext:
     def check_installed(self, names: Iterable[str]) -> None:
         """Raise if a member needs software or a file that is missing; nothing is downloaded or started."""
         for name in sorted(names):
-            check = getattr(self.members(name), "check_installed", None)
-            if check:
+            if check := getattr(self.members(name), "check_installed", None):
                 check()
 
-    def make_budget(self, record: Record, store: Store) -> Budget:
+    def make_budget(self, record: Record, store: RunStore) -> Budget:
         """Return the budget of a run, with what it holds for the requests that are still to be sent."""
         return Budget(
             store,
@@ -184,7 +179,7 @@ class RunContext:
 
     # Calls
 
-    def make_caller(self, ledger: Ledger, roster: Roster, store: Store) -> CarryOut:
+    def make_caller(self, ledger: Ledger, roster: Roster, store: RunStore) -> CarryOut:
         if sends_spans() and has_otel():
             from council.runs.telemetry import trace_run  # needs the extra `otel`
 
@@ -208,7 +203,7 @@ class RunContext:
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )
 
-    def _concurrency_limit(self, store: Store, member: str) -> ConcurrencyLimit:
+    def _concurrency_limit(self, store: RunStore, member: str) -> ConcurrencyLimit:
         kind, name = split_member(member)
         if kind == "cli":  # each call starts a separate, heavy process
             return get_limit(f"cli:{name.partition(':')[0]}", MAX_CLI_PROCESSES, lends_silent_slots=False)
@@ -219,7 +214,7 @@ class RunContext:
             return no_limit(member)
         limit = get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
         if provider.rate:
-            shared = cast(WorkerStore, store) if store.is_shared else None
+            shared = cast(TurnStore, store) if store.is_shared else None
             if limit.rate is None or limit.rate.store is not shared:
                 limit.rate = RateLimit(f"{provider.name} {provider.base_url}", provider.rate, shared)
         return limit
@@ -227,7 +222,10 @@ class RunContext:
     # Look-ups and search
 
     def make_effects(self, setup: RunSetup, folder: Path) -> Effects:
-        effects: Effects = {"look": _make_lookup_effect(folder, redact=setup.look != "refuse")}
+        async def run_lookup(wanted: LookupQuery) -> Sequence[LookupRow]:
+            return await asyncio.to_thread(look, folder, dict(wanted), redact=setup.look != "refuse")
+
+        effects: Effects = {"look": run_lookup}
         provider = setup.options.get("search")
         if isinstance(provider, str):
             effects["search"] = self._make_search_effect(provider, folder)
@@ -239,9 +237,8 @@ class RunContext:
         async def run_search(wanted: SearchQuery) -> Sequence[SearchRow]:
             queries = [redact_text(query) for query in wanted["queries"]]  # queries leave the machine too
             try:
-                found = make_provider(
-                    provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
-                )
+                read = make_document_reader(search_folder(provider, folder))
+                found = make_provider(provider, self.settings, self.env, folder, read)
             except SearchError as error:
                 return list_failures(queries, error)
             most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
@@ -253,7 +250,7 @@ class RunContext:
         return run_search
 
 
-def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
+def _make_hedged_loop(store: RunStore) -> Callable[[Caller, Step], RetryLoop]:
     from council.calling.hedge import HedgePolicy, hedge_with
 
     async def past_seconds(member: str) -> list[float]:
@@ -263,13 +260,6 @@ def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
             return []
 
     return hedge_with(HedgePolicy(past_seconds))
-
-
-def _make_lookup_effect(root: Path, *, redact: bool) -> Callable[[LookupQuery], Awaitable[Sequence[LookupRow]]]:
-    async def run_lookup(wanted: LookupQuery) -> list[LookupRow]:
-        return await asyncio.to_thread(look, root, dict(wanted), redact=redact)
-
-    return run_lookup
 
 
 def close_shared() -> None:

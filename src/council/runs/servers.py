@@ -9,7 +9,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,10 +26,7 @@ def new_token() -> str:
 
 
 def load_token(env: Mapping[str, str], *, renew: bool = False) -> str:
-    """Return the token of this user's servers: open pages stay signed in when a server starts again.
-
-    `renew` replaces it.
-    """
+    """Return the token of this user's servers, or a new one: pages stay signed in when a server starts again."""
     file = _folder(env) / "token"
     if not renew and (token := _read_token(file)):
         return token
@@ -66,7 +63,7 @@ def find_server(env: Mapping[str, str]) -> str | None:
     for file in sorted(_folder(env).glob("*.url")):
         with suppress(OSError):
             url = file.read_text(encoding="utf-8").strip()
-            if _answers(url):
+            if _send_request(url, "GET", "/api/roots")[0] == http.HTTPStatus.OK:
                 return url
             file.unlink(missing_ok=True)
     return None
@@ -74,17 +71,11 @@ def find_server(env: Mapping[str, str]) -> str | None:
 
 def request_code(url: str) -> str:
     """Return a one-time code of a running server, or "" if it gives none."""
-    parts = urlsplit(url)
-    head = {"Authorization": f"Bearer {parts.fragment.removeprefix('token=')}", "Content-Type": "application/json"}
+    status, body = _send_request(url, "POST", "/api/codes", "{}")
     try:
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=CHECK_TIMEOUT_S)
-        connection.request("POST", "/api/codes", "{}", head)
-        response = connection.getresponse()
-        code = json.loads(response.read())["code"] if response.status == http.HTTPStatus.CREATED else ""
-        connection.close()
-    except (OSError, http.client.HTTPException, ValueError, KeyError):
+        return str(json.loads(body)["code"]) if status == http.HTTPStatus.CREATED else ""
+    except (ValueError, KeyError):
         return ""
-    return str(code)
 
 
 def code_url(url: str, code: str) -> str:
@@ -97,17 +88,17 @@ def run_url(url: str, run: str) -> str:
     return f"{url}&run={run}"
 
 
-def _answers(url: str) -> bool:
-    parts = urlsplit(url)
-    token = parts.fragment.removeprefix("token=")
+def _send_request(url: str, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
+    """Return the status and the body of an answer, or 0 if the server does not answer."""
     try:
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=CHECK_TIMEOUT_S)
-        connection.request("GET", "/api/roots", headers={"Authorization": f"Bearer {token}"})
-        answers = connection.getresponse().status == http.HTTPStatus.OK
-        connection.close()
+        parts = urlsplit(url)
+        head = {"Authorization": f"Bearer {parts.fragment.removeprefix('token=')}", "Content-Type": "application/json"}
+        with closing(http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=CHECK_TIMEOUT_S)) as server:
+            server.request(method, path, body, head)
+            response = server.getresponse()
+            return response.status, response.read()
     except (OSError, http.client.HTTPException, ValueError):
-        return False
-    return answers
+        return 0, b""
 
 
 def _folder(env: Mapping[str, str]) -> Path:

@@ -1,7 +1,4 @@
-"""Composition root for runs: plan, run, resume, fork, cancel, audit.
-
-Only this package connects members, store and protocols.
-"""
+"""Composition root for runs: plan, run, resume, fork, cancel, audit. It connects members, store and protocols."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from council import events as ev
 from council import protocols
 from council.calling.budget import Caps, SpendingPlan, explain_refusal, local_date, top_phase
 from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
-from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
+from council.engine.ledger import Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.plan_object import Conversation, PlanObject
 from council.engine.prompting import Prompts
@@ -63,32 +60,19 @@ from council.protocols.common.rosters import DescribedRoster, describe_rosters
 from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
 from council.render.report import encode_report
-from council.runs import report_files
+from council.runs import outcome, report_files
+from council.runs.advice import plan_by_advice
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords
-from council.runs.outcome import (
-    Ending,
-    StopEvent,
-    end_cancelled,
-    end_interrupted,
-    end_suspended_owner,
-    has_returned,
-    hold_run,
-    name_resume,
-    note_other_version,
-    run_protocol,
-    wait_for_ending,
-    wait_for_release,
-)
-from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import PERSISTED_FLAGS, RunContext
 from council.runs.spending import SpendingObject, summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunStatus, Store
+from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunStatus
+from council.store.run_store import RunStore
 from council.types import Outcome, Roster, Step, estimate_tokens
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
@@ -107,7 +91,7 @@ class Convener(RunRecords):
         flags: Mapping[str, Any] | None = None,
         config: Path | None = None,
         members: Iterable[Member] = (),
-        store: Store | None = None,
+        store: RunStore | None = None,
         keeps_open: bool = False,
     ) -> None:
         env = add_stored_keys(os.environ if env is None else env)
@@ -118,10 +102,8 @@ class Convener(RunRecords):
 
     def _load_folder(self, folder: Path) -> None:
         """Load the settings and members of a folder: the current one, or the folder of a stored run."""
-        self.folder, self.run_context = (
-            folder,
-            RunContext(folder, self.env, self._flags, self._config, self._extra_members),
-        )
+        self.folder = folder
+        self.run_context = RunContext(folder, self.env, self._flags, self._config, self._extra_members)
         self.env = self.run_context.env
         self.store_settings = self.run_context.settings.store
 
@@ -133,16 +115,15 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    async def open_store(self, protocol: str, task: str) -> Store:
+    async def open_store(self, protocol: str, task: str) -> RunStore:
         """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
-        store = self.store
-        await store.require_sound()
-        report_files.open_report_folder(self.folder, self._report_dir(protocol, task, store))
-        return store
+        await self.store.require_sound()
+        report_files.open_report_folder(self.folder, self._report_dir(protocol, task))
+        return self.store
 
-    def _report_dir(self, protocol: str, task: str, store: Store) -> str:
+    def _report_dir(self, protocol: str, task: str) -> str:
         named = protocols.find_protocol(protocol)
-        return report_files.choose_report_dir(named, task, self.settings.report_dir, store.folder)
+        return report_files.choose_report_dir(named, task, self.settings.report_dir, self.store.folder)
 
     async def close(self) -> None:
         """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
@@ -155,11 +136,9 @@ class Convener(RunRecords):
     # Money
 
     def price(self, name: str) -> Price | None:
-        """Return a member's price, or None if it is unknown."""
         return self.run_context.price(name)
 
     def context_window(self, name: str) -> int | None:
-        """Return a member's context window in tokens, or None if it is unknown."""
         return self.run_context.context_window(name)
 
     @property
@@ -271,7 +250,7 @@ class Convener(RunRecords):
         )
         make_within_cap = partial(plan_within_cap, where=where, make=make)
         plan = await (
-            self.plan_by_advice(intent, make_within_cap) if protocol == AUTO_PROTOCOL else make_within_cap(intent)
+            plan_by_advice(intent, make_within_cap, self.env) if protocol == AUTO_PROTOCOL else make_within_cap(intent)
         )
         if plan.shortfall:
             found = await find_alternatives(intent, plan, partial(make, on_seated=None), where)
@@ -323,7 +302,7 @@ class Convener(RunRecords):
 
     # A run
 
-    async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
+    async def run(self, plan: Plan, on_event: Listener, *, stop: outcome.StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         self.check_plan(plan)
         if self._keeps_open:
@@ -346,7 +325,7 @@ class Convener(RunRecords):
             record.setup = setup.as_json()
         setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
-        ledger = Ledger(store, record, redact=redact_event)
+        ledger = Ledger(store, record, redact=report_files.redact_event)
         convened = ev.Convened(record.run, record.name, dict(plan), record.folder)
         user_rows: list[Row] = [("user_run", (user,))] if (user := setup.flags.get("user")) else []
         key_rows = [key.as_row()] if key else []
@@ -377,11 +356,9 @@ class Convener(RunRecords):
         *,
         phase: str | None = None,
         seats: Mapping[str, str] | None = None,
-        stop: StopEvent | None = None,
+        stop: outcome.StopEvent | None = None,
     ) -> Minutes:
-        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is
-        unchanged.
-        """
+        """Start a new run that reuses the answers of `run` before `phase`, and later ones to unchanged requests."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
         setup = RunSetup.of(record)
         store = await self.open_store(setup.protocol, setup.question.task)
@@ -416,10 +393,7 @@ class Convener(RunRecords):
         return record, plan
 
     async def _fit_fork(self, setup: RunSetup, cap: Cap) -> SpendingPlan:
-        """Return output limits with which the requests of a fork fit its cap.
-
-        Its prompts are those of the parent's length.
-        """
+        """Return output limits with which the requests of a fork fit its cap, by the length of the parent's prompts."""
         protocol, question, roster = protocols.get_protocol(setup.protocol), setup.question, setup.roster
         words = setup.spending.limits.words
         options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
@@ -460,23 +434,16 @@ class Convener(RunRecords):
         return cast("RunFlags", {**given_flags, "trusted": hashes})
 
     async def _begin(
-        self, store: Store, record: Record, plan: PlanObject, on_event: Listener, stop: StopEvent | None
+        self, store: RunStore, record: Record, plan: PlanObject, on_event: Listener, stop: outcome.StopEvent | None
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
-            ledger = Ledger(
-                store,
-                record,
-                on_event,
-                redact=redact_event,
-                source=await self._load_inheritance(record),
-                changed_seats=RunSetup.of(record).changed_seats,
-            )
+            ledger = await self._make_ledger(record, on_event)
             if refusal := await self._hold_budget(ledger):
                 raise BudgetSpent(refusal)
             convened = ev.Convened(record.run, record.name, dict(plan), record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
-            note_other_version(ledger)
-            async with name_resume(store, ledger.run):
+            outcome.note_other_version(ledger)
+            async with outcome.name_resume(store, ledger.run):
                 return await self._deliberate(ledger, stop)
 
     async def resume(
@@ -485,17 +452,15 @@ class Convener(RunRecords):
         on_event: Listener,
         *,
         on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
-        stop: StopEvent | None = None,
+        stop: outcome.StopEvent | None = None,
         resend: bool = True,
         only_open: bool = False,
     ) -> Minutes:
-        """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled
-        meanwhile.
-        """
+        """Continue an interrupted run without repeating answered steps. `only_open`: not one that was cancelled."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
-            await wait_for_release(self.store, run)
-        async with RUN_LIMIT.acquire(), hold_run(self.store, run):
+            await outcome.wait_for_release(self.store, run)
+        async with RUN_LIMIT.acquire(), self.store.lock_run(run), outcome.name_resume(self.store, run):
             record = await self.store.load(run)
             require_first_event(record)
             if record.status == RunStatus.COMPLETE:
@@ -510,35 +475,33 @@ class Convener(RunRecords):
             await self.open_store(setup.protocol, setup.question.task)
             await self._prepare_members(setup.roster, on_event)
             on_past_entries(list(record.entries))
-            ledger = Ledger(
-                self.store,
-                record,
-                on_event,
-                strict=is_ours(record),
-                redact=redact_event,
-                source=await self._load_inheritance(record),
-                changed_seats=RunSetup.of(record).changed_seats,
-            )
+            ledger = await self._make_ledger(record, on_event)
             refusal = await self._hold_budget(ledger)
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
                 await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("discard_streams", ()), ("reopen", ()))
-            note_other_version(ledger)
+            outcome.note_other_version(ledger)
             return await self._deliberate(ledger, stop, refusal)
 
-    async def _load_inheritance(self, record: Record) -> ForkSource | None:
-        """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
-        fork = RunSetup.of(record).fork
-        return make_inheritance(await self.store.load(fork["run"]), fork) if fork else None
+    async def _make_ledger(self, record: Record, on_event: Listener) -> Ledger:
+        """Return the ledger of a run; that of a fork has the answers that it may reuse from its parent run."""
+        setup = RunSetup.of(record)
+        return Ledger(
+            self.store,
+            record,
+            on_event,
+            strict=is_ours(record),
+            redact=report_files.redact_event,
+            source=make_inheritance(await self.store.load(setup.fork["run"]), setup.fork) if setup.fork else None,
+            changed_seats=setup.changed_seats,
+        )
 
     def _reopen_finished(self, record: Record) -> Minutes:
         """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
         minutes = Minutes.fold(record.entries)
+        report_files.write_missing_files(record, minutes)
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
-        path = Path(record.folder) / minutes.report_path
-        if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
-            report_files.write_report_files(record, Minutes.fold(record.entries))
         return minutes
 
     async def cancel(self, run: str) -> bool:
@@ -547,7 +510,7 @@ class Convener(RunRecords):
         if not (await self.store.run_state(run)).is_open:
             return False
         await self.store.write(run, [("cancel", ())])
-        await end_suspended_owner(self.store, run)
+        await outcome.end_suspended_owner(self.store, run)
         with suppress(RunOwned):
             async with self.store.lock_run(run):  # no process owns it, so close it here
                 record = await self.store.load(run)
@@ -558,33 +521,28 @@ class Convener(RunRecords):
     async def _close_cancelled(self, record: Record) -> None:
         try:
             self._restore_run_context(record)
-            ledger = Ledger(self.store, record, redact=redact_event)
-            await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
+            ledger = Ledger(self.store, record, redact=report_files.redact_event)
+            await self._close_run(ledger, outcome.end_stopped(self._make_council(ledger), "cancelled"))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await report_files.close_failed_run(
-                self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
-            )
+            reason = f"cancelled; {error.message_for('cli')}"
+            await report_files.close_failed_run(self.store, record, reason, "cancelled")
 
-    async def _deliberate(self, ledger: Ledger, stop: StopEvent | None, refusal: str = "") -> Minutes:
-        """Run the protocol to its end.
-
-        With a `refusal` of the budget, stored answers are replayed and no request is sent.
-        """
+    async def _deliberate(self, ledger: Ledger, stop: outcome.StopEvent | None, refusal: str = "") -> Minutes:
+        """Run the protocol to its end. With a `refusal` of the budget, stored answers are replayed, nothing is sent."""
         council = self._make_council(ledger)
         if refusal:
             council.carry_out = partial(_skip_step, refusal)
         setup = RunSetup.of(ledger.record)
         protocol = protocols.get_protocol(setup.protocol)
-        work = asyncio.ensure_future(run_protocol(council, protocol, setup.options, check=setup.check))
+        work = asyncio.ensure_future(outcome.run_protocol(council, protocol, setup.options, check=setup.check))
         recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
-            ending = await wait_for_ending(work, stop, recalled)
+            ending = await outcome.wait_for_ending(work, stop, recalled)
         except asyncio.CancelledError:
-            await self._close_run(ledger, end_interrupted(council))
+            await self._close_run(ledger, outcome.end_stopped(council, "interrupted"))
             raise
-        return await self._close_run(
-            ledger, ending or (end_cancelled if has_returned(recalled) else end_interrupted)(council)
-        )
+        stopped: Literal["cancelled", "interrupted"] = "cancelled" if outcome.has_returned(recalled) else "interrupted"
+        return await self._close_run(ledger, ending or outcome.end_stopped(council, stopped))
 
     async def _wait_for_cancel(self, record: Record) -> None:
         """Return when a cancel request has been stored for the run. A run that was only now stored has none."""
@@ -626,7 +584,7 @@ class Convener(RunRecords):
         for name in roster.member_names:
             await self.members.make_ready(name, progress)
 
-    async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
+    async def _close_run(self, ledger: Ledger, ending: outcome.Ending) -> Minutes:
         record = ledger.record
         minutes, seen = Minutes.fold(record.entries), len(record.entries)
         if self.store.is_shared:  # raises LeaseLost before a file is made for a run that another process has taken over
@@ -652,33 +610,34 @@ class Convener(RunRecords):
         self._has_ended_run = True
         return minutes
 
-    def _choose_report_path(self, ledger: Ledger, minutes: Minutes, ending: Ending) -> str:
+    def _choose_report_path(self, ledger: Ledger, minutes: Minutes, ending: outcome.Ending) -> str:
         """Return the path of the report, "" if the run gets none, and emit the votes with the paths of their files."""
-        record, earlier = ledger.record, last_report_path(ledger.record.entries)
+        record, earlier = ledger.record, report_files.last_report_path(ledger.record.entries)
         if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
             return ""
         setup = RunSetup.of(record)
-        report_dir = self._report_dir(setup.protocol, setup.question.task, self.store)
-        folder = find_report_folder(record, report_dir, earlier)
-        path = earlier or choose_report_path(record, folder)
-        emit_votes(ledger, minutes, folder)
+        configured = self._report_dir(setup.protocol, setup.question.task)
+        report_dir = str(Path(earlier).parent) if earlier else configured
+        folder = report_files.create_report_folder(Path(record.folder), report_dir)
+        path = earlier or report_files.choose_report_path(record, folder)
+        report_files.emit_votes(ledger, minutes, folder)
         return path
 
     # Audit
 
     async def audit(self, run: str) -> list[str]:
-        """Return the problems found in a run's record; an empty list if there are none."""
         return (await self.audit_with_remark(run))[0]
 
     async def audit_with_remark(self, run: str) -> tuple[list[str], str]:
         """Return the problems found in a run's record, and a remark if the rules have changed since it was made."""
         record = await self.store.load(await self.resolve_run(run))
-        ours = is_ours(record)  # other versions format reports differently
-        kept = record.report
-        problems = audit_record(record, lambda entries: encode_report(Minutes.fold(entries)) if ours else kept)
-        if ours and record.status == RunStatus.COMPLETE:
+        if not is_ours(record):  # other versions format reports differently
+            problems = audit_record(record, lambda entries: record.report)
+            return problems, f"made by {describe_version(record)}: {RULES_CHANGED}"
+        problems = audit_record(record, lambda entries: encode_report(Minutes.fold(entries)))
+        if record.status == RunStatus.COMPLETE:
             problems += await self._recompute_verdict(record)
-        return problems, "" if ours else f"made by {describe_version(record)}: {RULES_CHANGED}"
+        return problems, ""
 
     async def _recompute_verdict(self, record: Record) -> list[str]:
         """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
@@ -690,13 +649,12 @@ class Convener(RunRecords):
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
             protocol = protocols.get_protocol(setup.protocol)
-            ending = await run_protocol(council, protocol, setup.options, check=setup.check)
+            ending = await outcome.run_protocol(council, protocol, setup.options, check=setup.check)
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
-        computed = redact_value(ev.dump_deeply(ending.verdict))
-        again = {key: value for key, value in computed.items() if key in kept}  # an older version has fewer fields
-        differs = ["the verdict recomputed from the statements differs from the stored one"]
-        return [] if json.dumps(again) == json.dumps(kept) else differs
+        if json.dumps(redact_value(ev.dump_deeply(ending.verdict))) == json.dumps(kept):
+            return []
+        return ["the verdict recomputed from the statements differs from the stored one"]
 
     def rosters(self, name: str | None = None) -> list[DescribedRoster]:
         """Describe all named rosters, or only `name`, each with its source."""

@@ -1,6 +1,4 @@
-"""First setup: find keys, logins and local endpoints, test them without a paid call, and choose the seats for the
-user's file.
-"""
+"""First setup: find keys, logins and local endpoints, test them without a paid call, and choose the seats."""
 
 from __future__ import annotations
 
@@ -110,9 +108,8 @@ async def _check_provider(convener: Convener, provider: Provider, env: Mapping[s
         names, lists_all, detail = await _list_models(convener, pick_example(provider))
     except CouncilError as error:
         if not is_set_up:  # a local endpoint at its usual address
-            return Source(
-                provider.name, provider.vendor, "", "missing", f"not running at {urlsplit(provider.base_url).netloc}"
-            )
+            detail = f"not running at {urlsplit(provider.base_url).netloc}"
+            return Source(provider.name, provider.vendor, "", "missing", detail)
         state: State = "unreachable" if isinstance(error, Fault) and error.kind in UNREACHABLE_FAULTS else "refused"
         return Source(provider.name, provider.vendor, found, state, str(error))
     address = "" if is_set_up else provider.base_url
@@ -184,11 +181,8 @@ async def _check_local(convener: Convener) -> Source:
 
 def list_working(sources: Iterable[Source]) -> list[Source]:
     """Return the sources that can be seated in every folder; the embedded model is none of them."""
-    return [
-        source
-        for source in sources
-        if source.state == "works" and source.name != LOCAL_MEMBER and not source.project_file
-    ]
+    working = [source for source in sources if source.state == "works" and not source.project_file]
+    return [source for source in working if source.name != LOCAL_MEMBER]
 
 
 def choose_models(chosen: Sequence[Source], settings: Settings) -> list[VendorModels]:
@@ -217,9 +211,8 @@ def _vendors_of(source: Source, settings: Settings) -> list[VendorModels]:
 def _tier_members(source: Source, tiers: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """Return the member of each tier; a model that the endpoint does not list is replaced by one of another tier."""
     usable = {tier: member for tier, name in tiers.items() if (member := _find_tier_member(source, name, settings))}
-    if not usable:
-        return {}
-    return {tier: usable.get(tier, next(iter(usable.values()))) for tier in ("default", "strong", "fast")}
+    another = next(iter(usable.values()), "")
+    return {tier: usable.get(tier, another) for tier in ("default", "strong", "fast")} if usable else {}
 
 
 def _find_tier_member(source: Source, name: str, settings: Settings) -> str:
@@ -245,9 +238,7 @@ def _find_catalogue_member(source: Source, name: str) -> str:
 
 
 def _pick_member(source: Source, settings: Settings) -> str:
-    """Return a model for an endpoint that the catalogue does not know: one that the settings name, else the first
-    listed.
-    """
+    """Return a model for an endpoint outside the catalogue: one that the settings name, else the first listed."""
     places = (*settings.seats.values(), settings.chair)
     named = [*settings.models.values(), *(place.model for place in places if place.model)]
     own = [member for member in named if split_member(member)[0] == source.name]
@@ -261,39 +252,24 @@ def _pick_member(source: Source, settings: Settings) -> str:
 def build_values(models: Sequence[VendorModels], chosen: Sequence[Source]) -> dict[str, Any]:
     """Return the configuration values for these vendors; None removes a key."""
     first, other = models[0], models[1] if len(models) > 1 else None
-    values: dict[str, Any] = {
-        f"providers.{source.name}.base_url": source.base_url for source in chosen if source.base_url
-    }
+    values: dict[str, Any] = {f"providers.{one.name}.base_url": one.base_url for one in chosen if one.base_url}
     values["vendors"] = [one.vendor for one in models]
     values |= {"models.default": first.default, "models.strong": first.strong, "models.fast": first.fast}
     values["models.other"] = other.default if other else None
+    places = [*(f"seats.{seat}" for seat in DEFAULT_SEATS), "chair"]
     if first.default == LOCAL_MEMBER:  # seats without a setting use a vendor as soon as there is a key
-        return (
-            values
-            | {"vendors": None}
-            | {f"{place}.{key}": None for place in _places() for key in ("model", "fallback")}
-        )
-    for place, one in zip(_places(), assign_seats(models), strict=True):
-        rest = [two for two in models if two.vendor != one.vendor]
+        return values | {"vendors": None} | {f"{one}.{key}": None for one in places for key in ("model", "fallback")}
+    for place, one in zip(places, assign_seats(models), strict=True):
         values[f"{place}.model"] = one.strong
-        values[f"{place}.fallback"] = [two.strong for two in rest]
+        values[f"{place}.fallback"] = [two.strong for two in models if two.vendor != one.vendor]
     return values
 
 
-def _places() -> list[str]:
-    return [*(f"seats.{seat}" for seat in DEFAULT_SEATS), "chair"]
-
-
 def assign_seats(models: Sequence[VendorModels]) -> list[VendorModels]:
-    """Return the vendor of each seat and of the chair: the seat's default vendor, else an unused one, else the least
-    used.
-    """
+    """Return the vendors of seats and chair: the seat's default vendor, else an unused one, else the least used."""
     by_vendor = {one.vendor: one for one in models}
     wanted = {seat: catalogue().lines[row["model"]].vendor for seat, row in catalogue().seating.items()}
-    seated: dict[str, VendorModels] = {}
-    for seat in DEFAULT_SEATS:
-        if wanted[seat] in by_vendor:
-            seated[seat] = by_vendor[wanted[seat]]
+    seated = {seat: by_vendor[wanted[seat]] for seat in DEFAULT_SEATS if wanted[seat] in by_vendor}
     for seat in DEFAULT_SEATS:
         if seat not in seated:
             uses = Counter(one.vendor for one in seated.values())

@@ -1,13 +1,11 @@
-"""Spending of stored runs: sums by day, member, protocol, folder and run, what stops saved, and the rest of today's
-budget.
-"""
+"""Spending of stored runs: sums by day, member, protocol, folder and run, and the rest of today's budget."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, TypedDict, TypeVar
 
 from council.errors import UsageError, option
@@ -121,30 +119,26 @@ def parse_since(value: str, now: float) -> str:
 
 
 def summarize_spending(rows: Sequence[SpentRequest], since: str, today: str, day_cap: float | None) -> SpendingObject:
-    """Return the `council.spend/1` object.
-
-    What runs hold for requests that are still to be sent counts for today only.
-    """
+    """Return the `council.spend/1` object. What runs hold for requests still to be sent counts for today only."""
     of_today = [row for row in rows if row["day"] == today]
     rows = [row for row in rows if row["key"] != HOLD_KEY]
-    days = _group_rows(rows, "day")
-    members = _group_rows(rows, "member")
     protocols = _group_rows(rows, "protocol")
-    folders = _group_rows(rows, "folder")
-    names = {row["run"]: row["name"] for row in rows}
     return {
         "schema": "council.spend/1",
         "since": since,
         "total": {**_summarize_group(rows), **_summarize_runs(rows)},
-        "days": [{"day": day, **_summarize_group(group)} for day, group in days.items()],
-        "members": _sort_by_cost({"member": name, **_summarize_group(group)} for name, group in members.items()),
-        "protocols": _sort_by_cost(
-            {"protocol": name, **_summarize_runs(group), **_summarize_group(group)} for name, group in protocols.items()
+        "days": [{"day": day, **_summarize_group(group)} for day, group in _group_rows(rows, "day")],
+        "members": _sort_by_cost(
+            {"member": one, **_summarize_group(group)} for one, group in _group_rows(rows, "member")
         ),
-        "folders": _sort_by_cost({"folder": name, **_summarize_group(group)} for name, group in folders.items()),
+        "protocols": _sort_by_cost(
+            {"protocol": name, **_summarize_runs(group), **_summarize_group(group)} for name, group in protocols
+        ),
+        "folders": _sort_by_cost(
+            {"folder": one, **_summarize_group(group)} for one, group in _group_rows(rows, "folder")
+        ),
         "runs": [
-            {"run": run, "name": names[run], **_summarize_group(group)}
-            for run, group in _group_rows(rows, "run").items()
+            {"run": run, "name": group[0]["name"], **_summarize_group(group)} for run, group in _group_rows(rows, "run")
         ],
         "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
         "today": _summarize_day(of_today, today, day_cap),
@@ -158,20 +152,15 @@ def _sort_by_cost(groups: Iterable[Spending]) -> list[Spending]:
 
 def _group_rows(
     rows: Iterable[SpentRequest], by: Literal["day", "member", "protocol", "folder", "run"]
-) -> dict[str, list[SpentRequest]]:
+) -> Collection[tuple[str, list[SpentRequest]]]:
     groups: dict[str, list[SpentRequest]] = defaultdict(list)
     for row in rows:
         groups[row[by] or ""].append(row)
-    return groups
+    return groups.items()
 
 
 def _summarize_runs(rows: Iterable[SpentRequest]) -> RunCounts:
-    """Count the runs of the rows, with the mean cost of complete ones and what stops saved, by the estimates of their
-    plans.
-
-    `mean` and `saved` have no run without a known price; they are None if no run has one. A removed run counts, but its
-    cost and its stops are not known.
-    """
+    """Count the runs of the rows. A removed run counts, but its cost and its stops are not known."""
     runs = {row["run"]: row for row in rows}.values()
     costs = [run["cost"] for run in runs if run["status"] == "complete" and run["cost"] is not None]
     stopped = [run for run in runs if run["stops"]]
@@ -186,10 +175,6 @@ def _summarize_runs(rows: Iterable[SpentRequest]) -> RunCounts:
 
 
 def _summarize_group(rows: Sequence[SpentRequest]) -> SpendingSum:
-    """Sum the rows. `usd` is what was spent, with `estimated`; it is None if all requests are unpriced.
-
-    `in_doubt` is the most that requests without an answer may have cost. It is not part of `usd`.
-    """
     usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
     unknown = sum(row["reserved"] is None for row in rows)
     return {
@@ -227,9 +212,7 @@ def _sum_usd(rows: Iterable[SpentRequest]) -> float:
 
 
 def _summarize_day(rows: Sequence[SpentRequest], day: str, cap: float | None) -> TodaySpending:
-    """Sum what counts for the cap of a day: `usd` includes `reserved`, open requests and those still to be sent, and
-    `in_doubt`.
-    """
+    """Sum what counts for the cap of a day: `usd` includes `in_doubt`, and `reserved` with what is still to be sent."""
     usd = _sum_usd(rows)
     left = None if cap is None else max(0.0, round(cap - usd, 9))
     reserved = _sum_usd(row for row in rows if row["charged"] is None)

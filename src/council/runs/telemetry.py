@@ -16,8 +16,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -37,6 +36,7 @@ from council.engine.ledger import Ledger, Listener
 from council.engine.minutes import read_plan
 from council.events import Entry
 from council.packet.secret_filter import redact_text
+from council.runs.run_context import OTEL_PROTOCOLS
 from council.settings.catalogue import split_member
 from council.store.interface import AttemptResult, Record
 from council.types import Message
@@ -98,24 +98,16 @@ class RunIds(RandomIdGenerator):
 # Export
 
 
-@dataclass(frozen=True, slots=True)
-class Telemetry:
-    """The exporter of this process."""
-
-    tracer: trace.Tracer
-    ids: RunIds
-    provider: TracerProvider
-
-    def close(self) -> None:
-        """Send the remaining spans, for at most FLUSH_TIMEOUT_S. What the collector does not take by then is lost."""
-        closing = threading.Thread(target=self.provider.shutdown, daemon=True)
-        closing.start()
-        closing.join(FLUSH_TIMEOUT_S)
+def _close(provider: TracerProvider) -> None:
+    """Send the remaining spans, for at most FLUSH_TIMEOUT_S. What the collector does not take by then is lost."""
+    closing = threading.Thread(target=provider.shutdown, daemon=True)
+    closing.start()
+    closing.join(FLUSH_TIMEOUT_S)
 
 
 @cache
-def get_telemetry() -> Telemetry:
-    """Start the exporter that the standard variables choose."""
+def start_exporter() -> tuple[trace.Tracer, RunIds, TracerProvider]:
+    """Start the exporter that the standard variables choose, once for this process."""
     if not logging.getLogger().handlers:  # otherwise each failed export is printed among the output
         logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
     own_name = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
@@ -123,32 +115,26 @@ def get_telemetry() -> Telemetry:
     ids = RunIds()
     provider = TracerProvider(resource=Resource.create(about), id_generator=ids, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(make_exporter()))
-    telemetry = Telemetry(provider.get_tracer(SERVICE, __version__), ids, provider)
-    atexit.register(telemetry.close)
-    return telemetry
+    atexit.register(_close, provider)
+    return provider.get_tracer(SERVICE, __version__), ids, provider
 
 
 def make_exporter() -> SpanExporter:
     if os.environ.get("OTEL_TRACES_EXPORTER", "").strip() == "console":
         return ConsoleSpanExporter(out=sys.stderr)
-    variables = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-    protocol = next(filter(None, map(os.environ.get, variables)), "http/protobuf")
+    protocol = next(filter(None, map(os.environ.get, OTEL_PROTOCOLS)), "http/protobuf")
     package = "grpc" if protocol == "grpc" and find_spec("opentelemetry.exporter.otlp.proto.grpc") else "http"
-    exporter: SpanExporter = import_module(
-        f"opentelemetry.exporter.otlp.proto.{package}.trace_exporter"
-    ).OTLPSpanExporter()
+    module = import_module(f"opentelemetry.exporter.otlp.proto.{package}.trace_exporter")
+    exporter: SpanExporter = module.OTLPSpanExporter()
     return exporter
 
 
 def trace_run(ledger: Ledger, *, content: bool) -> Listener:
-    """Return a listener that makes the spans of a run and passes each event on.
-
-    A failure ends the spans, not the run.
-    """
+    """Return a listener that makes the spans of a run and passes events on. A failure ends the spans only."""
     listener = ledger.on_event
     try:
         content = content or os.environ.get(CONTENT_VARIABLE, "").lower() in CONTENT_VALUES
-        spans: RunSpans | None = RunSpans(get_telemetry(), ledger.record, content)
+        spans: RunSpans | None = RunSpans(ledger.record, content)
     except Exception as error:
         _logger.debug("no spans: %s", error)
         return listener
@@ -169,48 +155,62 @@ def trace_run(ledger: Ledger, *, content: bool) -> Listener:
 # Spans
 
 
-@dataclass(slots=True)
 class RunSpans:
     """The spans of one run that this process makes."""
 
-    telemetry: Telemetry
-    record: Record
-    content: bool = False
-    run_span: Span | None = None
-    phases: dict[str, Span] = field(default_factory=dict)
-    calls: dict[tuple[str, int], tuple[Span, float]] = field(default_factory=dict)  # with their start
-    asked: dict[str, ev.Asked] = field(default_factory=dict)
-    usd: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._start_run()
+    def __init__(self, record: Record, content: bool) -> None:
+        self.record, self.content = record, content
+        self.tracer, self.ids, _ = start_exporter()
+        self.phases: dict[str, Span] = {}
+        self.calls: dict[tuple[str, int], tuple[Span, float]] = {}  # with their start
+        self.asked: dict[str, ev.Asked] = {}
+        self.usd = 0.0
+        self.run_span = self._start_run()
 
     def on_event(self, entry: Entry) -> None:
-        if handler := HANDLERS.get(type(entry.event)):
-            handler(self, entry.event, entry.at)
+        at = entry.at
+        match entry.event:
+            case ev.PhaseStarted() as event:
+                self.phase_span(event.phase, at)
+            case ev.PhaseEnded() as event:
+                if span := self.phases.pop(event.phase, None):
+                    span.set_attribute("council.absent", event.absent)
+                    span.end(int(at * NANOS))
+            case ev.Asked() as event:
+                self.asked[event.key] = event
+            case ev.Attempted() as event:
+                self.start_call(event, at)
+            case ev.Faulted() as event:
+                self.end_call(event.key, event.n, at, fault=event.kind, detail=event.detail)
+            case ev.Billed() as event:
+                self.usd += event.usd
+                if known := self.calls.get((event.key, event.n)):
+                    known[0].set_attribute("council.cost.usd", event.usd)
+            case ev.Stated() as event:
+                self.end_step(event.key, at, first_text=event.first_text)
+            case ev.WasAbsent() as event:
+                self.end_step(event.key, at, fault=event.state, detail=event.reason)
+            case ev.Closed() as event:
+                self.end_run(event, at)
 
     # The run
 
-    def _start_run(self) -> None:
+    def _start_run(self) -> Span:
         """Start the span of the run; of a resumed run that of this process's part, below the first one."""
-        plan, part = self._plan, self._part
-        root = SpanContext(
-            make_trace_id(self.record.run),
-            make_span_id(self.record.run, "run"),
-            is_remote=True,
-            trace_flags=TraceFlags(TraceFlags.SAMPLED),
-        )
+        run, plan, part = self.record.run, self._plan, self._part
+        sampled = TraceFlags(TraceFlags.SAMPLED)
+        root = SpanContext(make_trace_id(run), make_span_id(run, "run"), is_remote=True, trace_flags=sampled)
         about: Attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": plan.get("protocol", ""),
-            "gen_ai.conversation.id": self.record.run,
-            "council.run": self.record.run,
+            "gen_ai.conversation.id": run,
+            "council.run": run,
             "council.task": plan.get("task", ""),
         }
         if self.content:
             about["council.question"] = redact_text(str(plan.get("question", "")))
         around = trace.get_current_span().get_span_context()  # of the program that uses the library
-        self.run_span = self._start(
+        return self._start(
             f"invoke_workflow {plan.get('protocol', '')}".strip(),
             f"part {part}" if part else "run",
             time.time(),
@@ -218,6 +218,18 @@ class RunSpans:
             parent=NonRecordingSpan(root) if part else None,
             links=[Link(around)] if around.is_valid else [],
         )
+
+    def end_run(self, event: ev.Closed, at: float) -> None:
+        why = event.stopped or event.status
+        for key, n in list(self.calls):
+            self.end_call(key, n, at, fault=why)
+        for phase in reversed(list(self.phases)):
+            self.phases.pop(phase).end(int(at * NANOS))
+        self.run_span.set_attributes({"council.status": event.status, "council.cost.usd": round(self.usd, 9)})
+        if event.status != "complete":
+            self.run_span.set_attribute("error.type", why)
+            self.run_span.set_status(Status(StatusCode.ERROR, why))
+        self.run_span.end(int(at * NANOS))
 
     @property
     def _plan(self) -> PlanObject:
@@ -234,31 +246,31 @@ class RunSpans:
         name: str,
         what: str,
         at: float,
-        attributes: Attributes,
+        about: Attributes,
         *,
         parent: Span | None,
         kind: SpanKind = SpanKind.INTERNAL,
         links: Sequence[Link] = (),
     ) -> Span:
-        ids, run = self.telemetry.ids.next, self.record.run
+        ids, run = self.ids.next, self.record.run
         ids.trace_id, ids.span_id = make_trace_id(run), make_span_id(run, what)
         try:
             context = trace.set_span_in_context(parent, Context()) if parent else Context()
-            return self.telemetry.tracer.start_span(
-                name, context, kind, attributes, links, int(at * NANOS), record_exception=False
-            )
+            return self.tracer.start_span(name, context, kind, about, links, int(at * NANOS), record_exception=False)
         finally:
             ids.trace_id = ids.span_id = 0
 
     # Phases
 
-    def phase_span(self, phase: str, at: float) -> Span | None:
+    def phase_span(self, phase: str, at: float) -> Span:
         """Return the span of a phase. One that an earlier process began has another span in this one."""
-        if phase and phase not in self.phases:
-            parent = self.phase_span(phase.rpartition("/")[0], at) or self.run_span
+        if not phase:
+            return self.run_span
+        if phase not in self.phases:
+            parent = self.phase_span(phase.rpartition("/")[0], at)
             about: Attributes = {"council.run": self.record.run, "council.phase": phase}
             self.phases[phase] = self._start(f"phase {phase}", f"phase {phase} {self._part}", at, about, parent=parent)
-        return self.phases.get(phase)
+        return self.phases[phase]
 
     # Requests
 
@@ -286,18 +298,20 @@ class RunSpans:
             f"call {event.key} {event.n}",
             at,
             about,
-            parent=self.phase_span(phase, at) or self.run_span,
+            parent=self.phase_span(phase, at),
             kind=SpanKind.CLIENT,
         )
         self.calls[event.key, event.n] = span, at
 
     def end_call(
-        self, key: str, n: int, at: float, *, fault: str = "", detail: str = "", first_text: float | None = None
+        self, key: str, n: int, at: float, fault: str = "", detail: str = "", first_text: float | None = None
     ) -> None:
         if not (known := self.calls.pop((key, n), None)):
             return
         span, started = known
-        span.set_attributes(_describe_result(self._find_result(key, n), self.content))
+        for attempt in self.record.attempts.get(key, []):
+            if attempt.n == n and attempt.result:
+                span.set_attributes(_describe_result(attempt.result, self.content))
         if first_text and first_text > started:
             span.set_attribute("gen_ai.response.time_to_first_chunk", first_text - started)
         if fault:
@@ -305,18 +319,17 @@ class RunSpans:
             span.set_status(Status(StatusCode.ERROR, detail if self.content else fault))
         span.end(int(at * NANOS))
 
-    def _find_result(self, key: str, n: int) -> AttemptResult | None:
-        attempts = [one for one in self.record.attempts.get(key, []) if one.n == n]
-        return attempts[0].result if attempts else None
+    def end_step(self, key: str, at: float, fault: str = "", detail: str = "", first_text: float | None = None) -> None:
+        """End the calls of a step that are still open."""
+        self.asked.pop(key, None)
+        for n in [n for other, n in self.calls if other == key]:
+            self.end_call(key, n, at, fault, detail, first_text)
 
-    def open_calls(self, key: str) -> list[int]:
-        return [n for other, n in self.calls if other == key]
 
-
-def _describe_result(result: AttemptResult | None, content: bool) -> Attributes:
+def _describe_result(result: AttemptResult, content: bool) -> Attributes:
     """Return the attributes of a response: tokens, model, id and finish reason."""
     about: Attributes = {}
-    if result is None or "fault" in result:
+    if "fault" in result:
         return about
     usage = result.get("usage") or {}
     for name, attribute in USAGE_ATTRIBUTES.items():
@@ -351,72 +364,3 @@ def _describe_messages(messages: Sequence[Message]) -> Attributes:
         "gen_ai.system_instructions": json.dumps(system, ensure_ascii=False),
         "gen_ai.input.messages": json.dumps(rest, ensure_ascii=False),
     }
-
-
-# The fold
-
-
-def _on_phase(spans: RunSpans, event: ev.PhaseStarted, at: float) -> None:
-    spans.phase_span(event.phase, at)
-
-
-def _on_phase_ended(spans: RunSpans, event: ev.PhaseEnded, at: float) -> None:
-    if span := spans.phases.pop(event.phase, None):
-        span.set_attribute("council.absent", event.absent)
-        span.end(int(at * NANOS))
-
-
-def _on_asked(spans: RunSpans, event: ev.Asked, at: float) -> None:
-    spans.asked[event.key] = event
-
-
-def _on_attempted(spans: RunSpans, event: ev.Attempted, at: float) -> None:
-    spans.start_call(event, at)
-
-
-def _on_faulted(spans: RunSpans, event: ev.Faulted, at: float) -> None:
-    spans.end_call(event.key, event.n, at, fault=event.kind, detail=event.detail)
-
-
-def _on_billed(spans: RunSpans, event: ev.Billed, at: float) -> None:
-    spans.usd += event.usd
-    if known := spans.calls.get((event.key, event.n)):
-        known[0].set_attribute("council.cost.usd", event.usd)
-
-
-def _on_stated(spans: RunSpans, event: ev.Stated, at: float) -> None:
-    spans.asked.pop(event.key, None)
-    for n in spans.open_calls(event.key):
-        spans.end_call(event.key, n, at, first_text=event.first_text)
-
-
-def _on_absent(spans: RunSpans, event: ev.WasAbsent, at: float) -> None:
-    spans.asked.pop(event.key, None)
-    for n in spans.open_calls(event.key):
-        spans.end_call(event.key, n, at, fault=event.state, detail=event.reason)
-
-
-def _on_closed(spans: RunSpans, event: ev.Closed, at: float) -> None:
-    for key, n in list(spans.calls):
-        spans.end_call(key, n, at, fault=event.stopped or event.status)
-    for phase in reversed(list(spans.phases)):
-        spans.phases.pop(phase).end(int(at * NANOS))
-    if span := spans.run_span:
-        span.set_attributes({"council.status": event.status, "council.cost.usd": round(spans.usd, 9)})
-        if event.status != "complete":
-            span.set_attribute("error.type", event.stopped or event.status)
-            span.set_status(Status(StatusCode.ERROR, event.stopped or event.status))
-        span.end(int(at * NANOS))
-
-
-HANDLERS: dict[type, Callable[[RunSpans, Any, float], None]] = {
-    ev.PhaseStarted: _on_phase,
-    ev.PhaseEnded: _on_phase_ended,
-    ev.Asked: _on_asked,
-    ev.Attempted: _on_attempted,
-    ev.Faulted: _on_faulted,
-    ev.Billed: _on_billed,
-    ev.Stated: _on_stated,
-    ev.WasAbsent: _on_absent,
-    ev.Closed: _on_closed,
-}

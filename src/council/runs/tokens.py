@@ -15,7 +15,8 @@ from council.errors import UsageError
 from council.money import nanos_to_usd, usd_to_nanos
 from council.runs.run_context import USER_OWNER
 from council.settings.schema import quote_value
-from council.store.interface import Store, TokenRow
+from council.store.interface import TokenRow
+from council.store.run_store import RunStore
 
 Scope = Literal["chat", "runs", "admin"]
 SCOPES: dict[Scope, str] = {
@@ -51,7 +52,7 @@ OWNER = User()
 ANONYMOUS = User(scope="chat")  # has no token, and no runs
 
 
-async def add_token(store: Store, name: str, scope: Scope, max_cost: float | None) -> str:
+async def add_token(store: RunStore, name: str, scope: Scope, max_cost: float | None) -> str:
     """Save a new token and return it. It cannot be read again."""
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -66,12 +67,12 @@ async def add_token(store: Store, name: str, scope: Scope, max_cost: float | Non
     return f"ct-{id_}-{secret}"
 
 
-async def revoke_token(store: Store, name: str) -> None:
+async def revoke_token(store: RunStore, name: str) -> None:
     if not await store.revoke_token(name, time.time()):
         raise UsageError(f"there is no token {quote_value(name)}: `council serve tokens list` shows them")
 
 
-async def find_user(store: Store, token: str) -> User | None:
+async def find_user(store: RunStore, token: str) -> User | None:
     """Return the user of a token, or None if it is wrong or revoked."""
     parts = TOKEN.fullmatch(token)
     row = await store.find_token(parts["id"]) if parts else None

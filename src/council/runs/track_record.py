@@ -5,30 +5,22 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.settings.schema import quote_value
-from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, Store, StoredOutcome
+from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, StoredOutcome
+from council.store.run_store import RunStore
 from council.text_cleanup import single_line
 
 LABELS = ("right", "wrong")
 MAX_NOTE_CHARS = 2000
 MAX_VALUE_WORDS = 3  # a longer text without a line "Answer: …" is not itself a value
 STATED = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.5}  # probabilities behind stated confidence
-
-
-class Records(Protocol):
-    """What labelling a run needs of the stored runs."""
-
-    @property
-    def store(self) -> Store: ...
-    async def resolve_run(self, run: str) -> str: ...
-    async def minutes(self, run: str) -> Minutes: ...
 
 
 class TrackRecordObject(TypedDict):
@@ -54,19 +46,14 @@ class TrackRecord:
     labelled: int = 0
     brier: float | None = None
 
-    @property
-    def weight(self) -> float:
-        return weigh_record(self.right, self.labelled)
-
     def as_json(self) -> TrackRecordObject:
         brier = None if self.brier is None else round(self.brier, 4)
         return {"right": self.right, "labelled": self.labelled, "brier": brier}
 
 
-async def label_run(records: Records, run: str, label: str, note: str = "") -> OutcomeObject:
+async def label_run(store: RunStore, run: str, label: str, note: str) -> OutcomeObject:
     """Store whether the answer of a run was right, or which value was right, and return the stored row."""
-    run = await records.resolve_run(run)
-    minutes = await records.minutes(run)
+    minutes = Minutes.fold((await store.load(run)).entries)
     if minutes.status != RunStatus.COMPLETE:
         raise UsageError(
             f"run {run} is {minutes.status}, so it has no answer to label: complete it with council resume {run}"
@@ -88,7 +75,7 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> O
         "note": note[:MAX_NOTE_CHARS],
         "seats": seats,
     }
-    await records.store.save_outcome(run, row)
+    await store.save_outcome(run, row)
     return {"schema": "council.outcome/1", "run": run, **row}
 
 
@@ -123,9 +110,7 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatO
 
 
 def _was_right(shares: bool | None, is_right: bool) -> bool | None:
-    if shares is None or (not shares and not is_right):
-        return None
-    return shares == is_right
+    return shares == is_right if shares or (shares is not None and is_right) else None
 
 
 def find_positions(minutes: Minutes) -> dict[str, bool]:
@@ -201,10 +186,11 @@ def weigh_record(right: int, labelled: int) -> float:
     return min(MAX_WEIGHT, max(0.0, math.log(share / (1 - share))))
 
 
-async def load_weights(store: Store) -> dict[str, float]:
+async def load_weights(store: RunStore) -> dict[str, float]:
     """Return the weight of every member with enough labelled outcomes; all others count 1."""
     found = summarize_records(list_seats(await store.list_outcomes()))
-    return {name: round(record.weight, 4) for name, record in found.items() if record.labelled >= MIN_OUTCOMES}
+    known = {name: one for name, one in found.items() if one.labelled >= MIN_OUTCOMES}
+    return {name: round(weigh_record(one.right, one.labelled), 4) for name, one in known.items()}
 
 
 def summarize_records(
@@ -215,17 +201,16 @@ def summarize_records(
     for seat in seats:
         if name := seat.get(by):
             groups.setdefault(name, []).append(seat)
-    return {name: _summarize(group) for name, group in groups.items()}
+    records = {}
+    for name, group in groups.items():
+        stated = [(share, row["right"]) for row in group if (share := row.get("confidence")) is not None]
+        brier = sum((share - right) ** 2 for share, right in stated) / len(stated) if stated else None
+        records[name] = TrackRecord(sum(row["right"] for row in group), len(group), brier)
+    return records
 
 
 def list_seats(outcomes: Iterable[DecisionOutcome]) -> list[SeatOutcome]:
     return [seat for outcome in outcomes for seat in outcome["seats"]]
-
-
-def _summarize(rows: Sequence[SeatOutcome]) -> TrackRecord:
-    stated = [(share, row["right"]) for row in rows if (share := row.get("confidence")) is not None]
-    brier = sum((share - right) ** 2 for share, right in stated) / len(stated) if stated else None
-    return TrackRecord(sum(row["right"] for row in rows), len(rows), brier)
 
 
 def format_outcome(row: StoredOutcome) -> list[str]:

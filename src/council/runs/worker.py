@@ -23,13 +23,15 @@ from council.runs.report_files import close_failed_run, is_unwritten
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
 from council.settings.config_files import data_folder
-from council.store.interface import OPEN_STATUSES, Store, StoreAddress
-from council.store.run_store import open_store
+from council.store.interface import OPEN_STATUSES, StoreAddress
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 
 QUEUE_POLL_S = 0.2  # seconds between polls of the queue
 IDLE_TIMEOUT_S = 10.0  # seconds without work before it exits; IDLE_VARIABLE overrides it
 IDLE_VARIABLE = "COUNCIL_WORKER_IDLE"
 ENV_TIMEOUT_S = 5.0  # seconds a queued run waits for its environment; then the worker's is used
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MAX_CHECKED_REPORTS = 8  # ended runs whose reports a new worker checks
 MAX_IDLE_CONVENERS = 16  # conveners kept open after their runs, so that a loaded model can be reused
 
@@ -40,7 +42,7 @@ class WorkerLoop:
     poll_interval = QUEUE_POLL_S
     idle_timeout = math.inf
 
-    def __init__(self, env: Mapping[str, str], store: Store) -> None:
+    def __init__(self, env: Mapping[str, str], store: RunStore) -> None:
         self.env = dict(env)
         self.store = store
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -53,6 +55,16 @@ class WorkerLoop:
         """Stop now; unfinished runs return to the queue."""
         self._is_stopping = True
         self._wake.set()
+
+    async def serve(self) -> None:
+        """Execute runs until idle or stopped."""
+        raise NotImplementedError
+
+    async def serve_until_signal(self) -> None:
+        """Execute runs until idle or signalled. On a signal, active runs go back into the queue."""
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        await self.serve()
 
     async def _run_until_idle(self) -> None:
         last = time.monotonic()
@@ -155,9 +167,8 @@ class Worker(WorkerLoop):
                     async with serve_socket(self.folder, self._receive_run):
                         await self._run_until_idle()
                 inherited_lock = None
-                if (
-                    self._is_stopping or not await self._list_waiting()
-                ):  # a run may be queued while the lock is released
+                # A run may be queued while the lock is released.
+                if self._is_stopping or not await self._list_waiting():
                     return
         finally:
             await self._shut_down()
@@ -177,7 +188,6 @@ class Worker(WorkerLoop):
         return [run for run in waiting if run not in self._tasks and not await self.store.is_locked(run)]
 
     async def _start_due_runs(self) -> bool:
-        """Start the runs that are due. Return whether any run is running or waiting."""
         self._forget_ended_tasks()
         waiting = await self._list_waiting()
         for run in waiting:
@@ -188,10 +198,8 @@ class Worker(WorkerLoop):
 
     def _is_due(self, run: str) -> bool:
         """Return whether a run has its environment, or has waited long enough for it."""
-        return (
-            run in self._envs
-            or time.monotonic() - self._first_seen.setdefault(run, time.monotonic()) >= self.env_timeout
-        )
+        first = self._first_seen.setdefault(run, time.monotonic())
+        return run in self._envs or time.monotonic() - first >= self.env_timeout
 
     async def _execute(self, run: str) -> None:
         record = await self.store.load(run)
@@ -232,17 +240,7 @@ def _parse_seconds(value: str | None, default: float) -> float:
 
 # Entry point
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
 
 def run_worker() -> int:
-    asyncio.run(_serve_until_signal())
+    asyncio.run(Worker(os.environ).serve_until_signal())
     return 0
-
-
-async def _serve_until_signal() -> None:
-    """Process runs until idle or signalled. On a signal, active runs go back into the queue."""
-    worker = Worker(os.environ)
-    for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, worker.stop)
-    await worker.serve()

@@ -20,8 +20,8 @@ from pathlib import Path
 from council.errors import CouncilError
 from council.settings.config_files import cache_folder, data_folder
 from council.settings.private_files import make_private_folder, open_private_handle
-from council.store.interface import Store
 from council.store.locks import make_owner
+from council.store.run_store import RunStore
 
 WORKER_COMMAND = (sys.executable, "-m", "council", "serve", "worker")
 LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # file descriptor of the lock that a started worker inherits
@@ -46,11 +46,8 @@ async def request_worker(run: str, env: Mapping[str, str]) -> None:
         await asyncio.sleep(RETRY_INTERVAL_S)
 
 
-async def ensure_worker(store: Store, run: str, env: Mapping[str, str]) -> str:
-    """Make sure that a worker executes a queued run. Return a warning, or "".
-
-    The workers of a shared store are started by their owners.
-    """
+async def ensure_worker(store: RunStore, run: str, env: Mapping[str, str]) -> str:
+    """Make sure that a worker executes a queued run. Return a warning if no worker of a shared store is alive."""
     if not store.is_shared:
         await request_worker(run, env)
         return ""
@@ -77,7 +74,9 @@ async def _send_run(run: str, env: Mapping[str, str]) -> bool:
             raise CouncilError(
                 f'another user listens in "{data_folder(env)}", so no keys were sent: set COUNCIL_DATA to a private folder'
             )
-        _continue_worker(pid)
+        owner = make_owner(pid) if pid else None
+        if owner and owner.is_suspended:  # it holds the lock, so no other worker can start
+            owner.send(signal.SIGCONT)
         writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
         await writer.drain()
         return await asyncio.wait_for(reader.readline(), 5) == b"ok\n"
@@ -95,26 +94,19 @@ def _read_peer(peer: socket.socket) -> tuple[int, int]:
     return pid, user
 
 
-def _continue_worker(pid: int) -> None:
-    """Continue a suspended worker. It holds the lock, so no other worker can start."""
-    owner = make_owner(pid) if pid else None
-    if owner and owner.is_suspended:
-        owner.send(signal.SIGCONT)
-
-
-def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
+def start_worker(env: Mapping[str, str], lock: int) -> None:
     """Start the worker as a separate session. It inherits the lock, so that no second worker can start."""
     log = _open_log(_log_path(env))
     try:
         process = subprocess.Popen(
             WORKER_COMMAND,
-            env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)},
+            env={**env, LOCK_VARIABLE: str(lock)},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            pass_fds=() if lock is None else (lock,),
+            pass_fds=(lock,),
         )
     finally:
         os.close(log)
@@ -152,10 +144,7 @@ def _name_log(env: Mapping[str, str]) -> str:
 
 @contextmanager
 def worker_lock(folder: Path, inherited: int | None = None) -> Iterator[int | None]:
-    """Hold the lock of the single worker; yield None if another process has it.
-
-    The system releases it after kill -9.
-    """
+    """Hold the lock of the single worker; yield None if another process has it. It is released after kill -9."""
     make_private_folder(folder)
     handle = open_private_handle(folder / "worker.lock", os.O_RDWR) if inherited is None else inherited
     try:

@@ -1,17 +1,16 @@
-"""Stored data of a run, the interface of a store, and the address that opens one."""
+"""Stored data of runs, what the rest of the program needs of a database, and the address of a store."""
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NotRequired, Protocol, TypedDict, final, get_type_hints
 
-from council.events import Attempted, Entry
+from council.events import Entry
 from council.money import PriceObject
 from council.types import AbsenceRow, Delivery, Json, JsonSchema, Outcome, UsageCounts
 
@@ -30,7 +29,6 @@ class RunStatus(StrEnum):
 
 
 OPEN_STATUSES = (RunStatus.QUEUED, RunStatus.RUNNING)  # stored statuses of runs that have not ended
-FINISHED_STATUSES = (RunStatus.COMPLETE, RunStatus.FAILED)  # nothing is left to continue; lists sort the others first
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,7 @@ class RunState:
 
     @property
     def status(self) -> RunStatus:
-        """Return the status to show.
-
-        Without a process, a detached run waits for the worker, and any other is stopped.
-        """
+        """Return the status to show. A detached run without a process waits for the worker, any other is stopped."""
         if self.stored is not RunStatus.RUNNING or self.is_owned:
             return self.stored
         return RunStatus.QUEUED if self.is_detached else RunStatus.STOPPED
@@ -168,15 +163,8 @@ class WaitingRun(NamedTuple):
 
 # Requests
 
-ANSWER_FAULTS = (
-    "empty",
-    "flood",
-    "length",
-    "loop",
-    "refused",
-    "schema",
-    "stub",
-)  # faults of an answer, not of a connection
+# Faults of an answer, not of a connection.
+ANSWER_FAULTS = ("empty", "flood", "length", "loop", "refused", "schema", "stub")
 
 
 class AttemptEnd(TypedDict):
@@ -284,10 +272,7 @@ class Charge(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpendingRow:
-    """Stored spending of one request.
-
-    `reserved` is None if the price is unknown, `charged` until there is an answer.
-    """
+    """Stored spending of one request. `reserved` is None without a price, `charged` until there is an answer."""
 
     member: str
     price: PriceObject | None
@@ -310,10 +295,7 @@ class SpendingRow:
 
 
 class SpentRequest(TypedDict):
-    """A request that may cost money, in the order in which it is selected.
-
-    What belongs to its run is None if the run was removed.
-    """
+    """A request that may cost money, in the order in which it is selected. A removed run has None for its fields."""
 
     run: str
     key: str
@@ -411,10 +393,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """Key of a request that a client may repeat, and the digest of its content.
-
-    The owner is "" for the server's own token.
-    """
+    """Key of a request that a client may repeat, and the digest of its content. The server itself has the owner ""."""
 
     owner: str
     key: str
@@ -474,6 +453,19 @@ class LedgerStore(Protocol):
     async def write(self, run: str, rows: Sequence[Row]) -> None: ...
 
 
+RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
+RUN_ID_CHARS = 8
+
+
+def format_run_id(number: int) -> str:
+    """Return the id of a run that follows from a large number."""
+    run = "r"
+    for _ in range(RUN_ID_CHARS):
+        number, at = divmod(number, len(RUN_ID_ALPHABET))
+        run += RUN_ID_ALPHABET[at]
+    return run
+
+
 class RunOwner(Protocol):
     """Process that executes a run. Only one of this machine can be alive, be suspended or get a signal."""
 
@@ -482,139 +474,6 @@ class RunOwner(Protocol):
     @property
     def is_suspended(self) -> bool: ...
     def send(self, number: signal.Signals) -> bool: ...
-
-
-class Store(LedgerStore, Protocol):
-    """Stored runs, in any database. Runs, interfaces and workers use no other part of a store."""
-
-    folder: Path  # for the files of this machine
-    is_read_only: bool
-    is_shared: bool  # several machines use it, and workers execute the queued runs: see WorkerStore
-    on_wait: Callable[[str], object]  # gets a message while the store waits; called by another thread
-
-    async def require_sound(self) -> None:
-        """Before a run sends anything: raise StoreError if the database cannot be used."""
-
-    def close(self) -> None:
-        """Store the queued rows and close the connections."""
-
-    # Owners of runs
-
-    def lock_run(self, run: str, *, is_new: bool = False) -> AbstractAsyncContextManager[None]:
-        """Own a run inside the block, or raise RunOwned. `is_new`: no other process can know the run yet."""
-
-    async def is_locked(self, run: str) -> bool:
-        """Return whether a process executes the run."""
-
-    async def find_owner(self, run: str) -> RunOwner | None:
-        """Return the process that executes a run, if one does and its name is known."""
-
-    async def run_state(self, run: str) -> RunState: ...
-    async def states_of(self, rows: Sequence[StoredRun]) -> list[RunState]:
-        """Return the states of listed runs."""
-
-    async def is_cancelled(self, run: str) -> bool: ...
-    async def wait_for_change(self, run: str) -> None:
-        """Return when a run that another process executes may have new rows."""
-
-    # Runs
-
-    async def new_run_id(self) -> str: ...
-    async def load(self, run: str) -> Record: ...
-    async def load_since(self, run: str, seq: int) -> tuple[list[Entry], dict[str, str], str]:
-        """Return the events after `seq`, the text streaming now by key, and the run's status."""
-
-    async def load_attempts(
-        self, run: str, key: str, after: tuple[str, int], limit: int
-    ) -> tuple[dict[str, list[Attempt]], list[Attempted]]:
-        """Return requests of a run after this step and number, and the events of all its requests."""
-
-    async def match_runs(self, run: str) -> list[str]: ...
-    async def find_used_ids(self, runs: Sequence[str]) -> list[str]: ...
-    async def list_runs(
-        self, filters: Mapping[str, object] = ..., before: str | None = None, limit: int | None = None
-    ) -> list[StoredRun]: ...
-    async def count_runs(self, filters: Mapping[str, object]) -> int: ...
-    async def find_newest(self, folder: str) -> str | None: ...
-    async def find_newest_unfinished(self, folder: str) -> str | None: ...
-    async def list_detached(self) -> list[str]: ...
-    async def list_ended_detached(self, limit: int) -> list[str]: ...
-    async def list_unfinished_forks(self) -> dict[str, str]: ...
-    async def list_report_paths(self, run: str) -> list[Path]: ...
-    async def answer_seconds(self, member: str) -> list[float]: ...
-    async def delete_run(self, run: str) -> None: ...
-    async def export_run(self, run: str, write: Callable[[str], object]) -> None: ...
-
-    # Search
-
-    async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]: ...
-    async def list_texts(self, run: str) -> list[str]: ...
-    async def index_older_runs(self, count: int) -> int: ...
-    async def rebuild_search(self) -> None: ...
-
-    # Questions to people
-
-    async def list_open_asks(self, run: str | None = None) -> list[OpenAsk]: ...
-    async def save_answer(self, run: str, key: str, text: str) -> bool: ...
-    async def get_answer(self, run: str, key: str, prompt: str) -> str | None: ...
-
-    # Money
-
-    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
-        """Reserve money for one request within the caps, over all processes, or return the cap that refuses it."""
-
-    async def sum_day(self, day: str, user: str | None = None) -> int:
-        """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
-
-    async def list_spending(self, day: str, user: str | None = None) -> list[SpentRequest]: ...
-
-    # Users
-
-    async def save_token(self, row: TokenRow) -> bool:
-        """Save a token, also for the name of a revoked one. Return False if the name has a token."""
-
-    async def list_tokens(self) -> list[TokenRow]: ...
-    async def find_token(self, id_: str) -> TokenRow | None:
-        """Return the token with this id, unless it is revoked."""
-
-    async def revoke_token(self, name: str, at: float) -> bool: ...
-    async def find_request(self, owner: str, key: str) -> EarlierRequest | None:
-        """Return the earlier request of this owner with this key."""
-
-    async def find_recent_request(self, owner: str, digest: str, since: float) -> str | None:
-        """Return the run of the newest request of this owner with this content since a time."""
-
-    async def save_request(self, run: str, key: RequestKey) -> None: ...
-    async def forget_requests(self, before: float) -> None:
-        """Delete the keys of requests from before a time."""
-
-    # Outcomes
-
-    async def save_outcome(self, run: str, row: DecisionOutcome) -> None: ...
-    async def list_outcomes(self, run: str | None = None) -> list[StoredOutcome]: ...
-
-    # Figures for operators
-
-    async def read_totals(self) -> list[Total]:
-        """Return what runs have used, also removed ones."""
-
-    async def list_waiting(self, limit: int) -> list[WaitingRun]:
-        """Return the runs that wait for a worker, those that wait longest first."""
-
-    async def count_running(self) -> int:
-        """Return how many runs a process executes."""
-
-    # Upkeep
-
-    async def check_integrity(self) -> list[str]:
-        """Return the problems of the database itself."""
-
-    def list_temp_files(self) -> list[str]: ...
-    async def size(self) -> int:
-        """Return the bytes of the database."""
-
-    async def shrink(self, *, may_rewrite: bool = True) -> None:
-        """Return the space of deleted runs to the file system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -648,32 +507,6 @@ class ClaimedRun(NamedTuple):
 
     run: str
     was_started: bool  # by a process that is gone
-
-
-class WorkerStore(Store, Protocol):
-    """Store that several machines use."""
-
-    async def list_workers(self) -> list[WorkerRow]:
-        """Return the workers that are alive."""
-
-    async def add_worker(self, worker: WorkerRow, seconds: float) -> None:
-        """Register a worker, or renew it, for some seconds."""
-
-    async def remove_worker(self, name: str) -> None: ...
-    async def claim_runs(self, worker: str, wanted: ClaimRequest) -> list[ClaimedRun]:
-        """Claim the next runs of the queue for a worker: a short time later it takes their leases."""
-
-    async def release_claims(self, worker: str, runs: Sequence[str] | None = None) -> None:
-        """Leave runs, or all claimed ones, to other workers."""
-
-    async def wait_for_queue(self) -> None:
-        """Return when a run may have been queued, or after a while."""
-
-    async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns for requests to a provider.
-
-        Return the seconds until the first; the others follow at the interval.
-        """
 
 
 LEASE_SECONDS = 30.0

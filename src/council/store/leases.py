@@ -35,24 +35,10 @@ MAX_PAYLOAD_CHARS = 7000  # the limit of the database is 8000 bytes
 # Processes
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessName:
-    """Name of a process over all machines: its user and host, where its id is valid, its id and its start time."""
-
-    owner: str
-    host: str
-    pid: int
-    started: str
-
-
-@lru_cache(maxsize=4)
-def _name_process(pid: int) -> ProcessName:
-    found = make_owner(pid)
-    return ProcessName(default_owner(), _identify_host(), pid, found.started if found else "")
-
-
-def this_process() -> ProcessName:
-    return _name_process(os.getpid())
+def this_process() -> tuple[str, str, int, str]:
+    """Return the name of this process over all machines, as a lease has it: owner, host, pid and start time."""
+    found = make_owner(os.getpid())
+    return default_owner(), _identify_host(), os.getpid(), found.started if found else ""
 
 
 @lru_cache(maxsize=1)

@@ -13,14 +13,16 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from council.errors import wording
 
-LOCK_ATTEMPTS = 5
+LOCK_ATTEMPTS = 6
 LOCK_RETRY_S = 0.01  # seconds between attempts
+CONTINUE_AFTER_S = 0.2  # seconds until a suspended holder of the database is continued
+NOTICE_AFTER_S = 2.0
 LOCK_TABLE = Path("/proc/locks")  # the file locks of all processes, on Linux
 STOPPED_STATE = "T"
 ENDED_STATES = ("Z", "X")  # until its parent has read its exit code
@@ -90,8 +92,8 @@ def make_owner(pid: int, run: str = "") -> LockOwner | None:
 # Locks of runs
 
 
-def retry_lock(handle: int) -> bool:
-    """Try again to lock a run: `is_locked` in another process holds the lock for a moment."""
+def lock_handle(handle: int) -> bool:
+    """Lock a run, in several attempts: `is_locked` in another process holds the lock for a moment."""
     return _try_lock(handle, fcntl.LOCK_EX, LOCK_ATTEMPTS)
 
 
@@ -138,14 +140,13 @@ def find_holders(database: Path) -> list[LockOwner]:
     """
     locks = database.parent / "locks"
     try:
-        rows = [line.split() for line in LOCK_TABLE.read_text(encoding="ascii", errors="replace").splitlines()]
+        lines = LOCK_TABLE.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         owners = [read_owner(path) for path in locks.glob("*.lock")]
         return [owner for owner in owners if owner and owner.is_suspended and owner.pid != os.getpid()]
     files = _file_ids(database, database.with_name(f"{database.name}-shm"))
-    pids = {
-        int(row[4]) for row in rows if len(row) == 8 and row[1] == "POSIX" and row[3] == "WRITE" and row[5] in files
-    }
+    rows = [row for line in lines if len(row := line.split()) == 8]
+    pids = {int(row[4]) for row in rows if row[1] == "POSIX" and row[3] == "WRITE" and row[5] in files}
     pids -= {os.getpid(), 0, -1}
     runs = _find_runs(rows, locks) if pids else {}
     return [owner for pid in sorted(pids) if (owner := make_owner(pid, runs.get(pid, "")))]
@@ -163,51 +164,12 @@ def _file_ids(*paths: Path) -> set[str]:
 
 def _find_runs(rows: Sequence[Sequence[str]], locks: Path) -> dict[int, str]:
     """Return a run that each process holds, by process id."""
-    pids = {row[5].rpartition(":")[2]: int(row[4]) for row in rows if len(row) == 8 and row[1] == "FLOCK"}
+    pids = {row[5].rpartition(":")[2]: int(row[4]) for row in rows if row[1] == "FLOCK"}
     try:
         with os.scandir(locks) as files:
             return {pids[inode]: Path(file.name).stem for file in files if (inode := str(file.inode())) in pids}
     except OSError:
         return {}
-
-
-@dataclass(slots=True)
-class Waiting:
-    """Wait for the database: name the process that holds it, and let a suspended holder finish its transaction.
-
-    A holder that is suspended in a transaction would block every other process. It is continued until the caller has
-    the lock, then suspended again: it is outside of a transaction then, because only one process can be in one.
-    """
-
-    find: Callable[[], list[LockOwner]]
-    on_wait: OnWait = lambda owners: None
-    notice_after: float = 2.0  # seconds
-    continue_after: float = 0.2  # seconds
-    _since: float = field(default_factory=time.monotonic)
-    _continued: dict[int, LockOwner] = field(default_factory=dict)
-    _is_reported: bool = False
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._since
-
-    def note_busy(self) -> None:
-        """Act on one failed attempt to get the lock."""
-        if self.seconds < self.continue_after:
-            return
-        owners = self.find()
-        for owner in owners:
-            if owner.is_suspended and owner.send(signal.SIGCONT):
-                self._continued[owner.pid] = owner
-        if self.seconds >= self.notice_after and not self._is_reported:
-            self._is_reported = True
-            self.on_wait(owners)
-
-    def end(self) -> None:
-        """Suspend the continued processes again. The caller has the lock, or has given up."""
-        for owner in self._continued.values():
-            owner.send(signal.SIGSTOP)
-        self._continued.clear()
 
 
 def is_busy(error: BaseException) -> bool:
@@ -218,19 +180,31 @@ def is_busy(error: BaseException) -> bool:
 def wait_for_lock(
     path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
 ) -> R:
-    """Repeat an attempt while another process holds the database. `timeout` is None to wait without a limit."""
-    waiting = Waiting(lambda: find_holders(path), on_wait)
+    """Make an attempt, and repeat it while another process holds the database: up to a limit, if `timeout` has one.
+
+    A holder that is suspended in a transaction would block every other process. It is continued until the caller has
+    the lock, then suspended again: it is outside of a transaction then, because only one process can be in one.
+    """
+    since, is_reported = time.monotonic(), False
+    continued: dict[int, LockOwner] = {}
     try:
         while True:
             try:
                 return attempt()
             except sqlite3.OperationalError as error:
-                limit = timeout()
-                if not is_busy(error) or (limit is not None and waiting.seconds >= limit):
+                limit, waited = timeout(), time.monotonic() - since
+                if not is_busy(error) or (limit is not None and waited >= limit):
                     raise
-                waiting.note_busy()
+            if waited < CONTINUE_AFTER_S:
+                continue
+            owners = find_holders(path)
+            continued |= {one.pid: one for one in owners if one.is_suspended and one.send(signal.SIGCONT)}
+            if waited >= NOTICE_AFTER_S and not is_reported:
+                is_reported = True
+                on_wait(owners)
     finally:
-        waiting.end()
+        for owner in continued.values():
+            owner.send(signal.SIGSTOP)
 
 
 def describe_wait(owners: Sequence[LockOwner]) -> str:
@@ -246,9 +220,10 @@ def describe_wait(owners: Sequence[LockOwner]) -> str:
 
 def explain_owner(run: str, owner: LockOwner | None) -> str:
     if owner and owner.is_suspended:
+        stop = f"stop it with `council cancel {run}`"
         return (
             f"run {run} is running in another process, which is suspended (process {owner.pid}): "
-            f"continue it with `kill -CONT {owner.pid}`, or {word_stop(run)}"
+            f"continue it with `kill -CONT {owner.pid}`, or {wording(python=stop, cli=stop, http='cancel it')}"
         )
     process = f" (process {owner.pid})" if owner else ""
     return f"run {run} is running in another process{process}: {word_wait(run)}"
@@ -257,8 +232,3 @@ def explain_owner(run: str, owner: LockOwner | None) -> str:
 def word_wait(run: str) -> str:
     words = f"`council watch {run}` waits for it, `council cancel {run}` stops it"
     return wording(python=words, cli=words, http="wait for it, or cancel it")
-
-
-def word_stop(run: str) -> str:
-    words = f"stop it with `council cancel {run}`"
-    return wording(python=words, cli=words, http="cancel it")

@@ -22,17 +22,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from council.errors import RunOwned, StoreError
 from council.settings.private_files import make_private_folder
+from council.store import leases
+from council.store import postgres_statements as sql
 from council.store.interface import BudgetRefusal, Hold, Row, RunOwner, StoreAddress
-from council.store.leases import (
-    QUEUE_CHANGE,
-    RENEW_LEASES,
-    Lease,
-    LeaseThread,
-    explain_loss,
-    read_leases,
-    take_lease,
-    this_process,
-)
 from council.store.postgres_connection import (
     PostgresConnection,
     clean_values,
@@ -42,24 +34,9 @@ from council.store.postgres_connection import (
     migrate,
     translate,
 )
-from council.store.postgres_statements import (
-    ADD_LEASE,
-    CHANGED,
-    GROUPED,
-    INSERTED,
-    INVALID_INDEXES,
-    LEASE_LOST,
-    LOST_ROWS,
-    MARK_BATCH,
-    PACKED,
-    PUBLIC_KINDS,
-    RELEASE_LEASE,
-    make_change,
-    make_insert,
-)
 from council.store.postgres_workers import WorkerTables
 from council.store.queries import reserve_spending
-from council.store.run_store import Job, RunStore, Work, read_snapshot, without_discarded
+from council.store.run_store import Job, Work, read_snapshot, without_discarded
 from council.store.texts import TextWriter
 
 WRITE_TIMEOUT_S = 30.0  # seconds that a write without an owned run waits for the database
@@ -92,11 +69,10 @@ def rows_by_run(jobs: Sequence[Job]) -> Mapping[str, Sequence[Row]]:
     return rows
 
 
-class PostgresStore(WorkerTables, RunStore):
+class PostgresStore(WorkerTables):
     """Run store in a PostgreSQL database. Files of this machine, such as reports, stay in the folder."""
 
     database_errors = (OSError, psycopg.Error, OverflowError)
-    begin = "BEGIN"
 
     def __init__(self, address: StoreAddress) -> None:
         self.folder, self.url = address.folder, address.url
@@ -116,7 +92,7 @@ class PostgresStore(WorkerTables, RunStore):
         self._batch = 0  # number of the last transaction
         self.split_commits = 0  # transactions that were repeated job by job
         self._last_check = 0.0
-        self._leases = LeaseThread(self)
+        self._leases = leases.LeaseThread(self)
 
     def _open(self) -> PostgresConnection:
         raw = connect(self.url)
@@ -132,9 +108,6 @@ class PostgresStore(WorkerTables, RunStore):
         raw = connect(self.url)
         raw.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return PostgresConnection(raw)
-
-    def _begin_again(self, jobs: Sequence[Job], error: BaseException) -> None:
-        raise error
 
     def _read_again(self, work: Work | None, error: BaseException) -> Any:
         """Connect again for a while if the connection is lost."""
@@ -236,9 +209,7 @@ class PostgresStore(WorkerTables, RunStore):
 
     def _fail_all(self, jobs: list[Job], error: BaseException) -> list[tuple[Any, BaseException | None]]:
         self._rollback()
-        for job in jobs:
-            self._note_failure(job, error)
-        return [(None, error if job.work else None) for job in jobs]
+        return super()._fail_all(jobs, error)
 
     def _rollback(self) -> None:
         self._texts.clear()
@@ -252,16 +223,13 @@ class PostgresStore(WorkerTables, RunStore):
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.ProgrammingError, OverflowError) as error:
             self._note_split(error)
         except psycopg.Error as error:
-            if error.sqlstate != LEASE_LOST:
+            if error.sqlstate != sql.LEASE_LOST:
                 raise
         self._rollback()
         return self._commit_separately(jobs)
 
     def _note_split(self, error: BaseException) -> None:
-        """Count a transaction that is repeated job by job, because the rows of a job were refused.
-
-        Log the first one.
-        """
+        """Count a transaction that is repeated job by job, because rows of a job were refused. Log the first one."""
         self.split_commits += 1
         if self.split_commits == 1:
             logger.warning("%s; the rows of each run were stored separately", self._explain(error))
@@ -270,7 +238,7 @@ class PostgresStore(WorkerTables, RunStore):
         """Return whether the order of a job's rows over tables does not matter."""
         if job.work is None:
             return True
-        return bool(job.rows) and job.run not in self._failures and GROUPED.issuperset(kind for kind, _ in job.rows)
+        return bool(job.rows) and job.run not in self._failures and sql.GROUPED.issuperset(kind for kind, _ in job.rows)
 
     def _commit_grouped(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
         """Send the rows of all jobs with one statement for each kind. Without other work, one round trip is enough."""
@@ -281,9 +249,9 @@ class PostgresStore(WorkerTables, RunStore):
         try:
             with raw.pipeline() if is_sent else nullcontext():
                 raw.execute("BEGIN")
-                for leases, _ in statements:
-                    for values in leases:
-                        raw.execute(translate(ADD_LEASE), values)
+                for taken, _ in statements:
+                    for values in taken:
+                        raw.execute(translate(sql.ADD_LEASE), values)
                 self._mark_batch(self._list_held(jobs))
                 for (is_grouped, part), (_, inserts) in zip(parts, statements, strict=True):
                     if is_grouped:
@@ -302,33 +270,32 @@ class PostgresStore(WorkerTables, RunStore):
         return outcomes
 
     def _mark_batch(self, held: str) -> None:
-        self._db.raw.execute(MARK_BATCH, (self._id, self._batch))
+        self._db.raw.execute(sql.MARK_BATCH, (self._id, self._batch))
         if held:
             self._db.raw.execute("SELECT check_leases($1)", (held,))
 
     def _list_held(self, jobs: Sequence[Job]) -> str:
         """Return run and token of the jobs of owned runs, as `check_leases` reads them."""
-        return ",".join(
-            sorted({f"{job.run}:{job.token}" for job in jobs if job.token and job.run not in self._failures})
-        )
+        held = {f"{job.run}:{job.token}" for job in jobs if job.token and job.run not in self._failures}
+        return ",".join(sorted(held))
 
     def _group_rows(self, of_run: Mapping[str, Sequence[Row]]) -> tuple[list[Any], list[tuple[str, list[Any]]]]:
         """Return the values of new leases, and one statement with its values for each kind of row."""
-        rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "discard_stream", *INSERTED, *CHANGED)}
+        rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "discard_stream", *sql.INSERTED, *sql.CHANGED)}
         for run, found in of_run.items():
             for kind, values in self._pack(run, without_discarded(found), rows["text"]):
                 rows[kind].append((run, *values))
-        leases, statements = rows.pop("lease"), []
+        taken, statements = rows.pop("lease"), []
         for kind, found_rows in rows.items():
-            make = make_insert if kind in INSERTED else make_change
+            make = sql.make_inserts if kind in sql.INSERTED else sql.make_change
             for start in range(0, len(found_rows), MAX_ROWS):
                 part = found_rows[start : start + MAX_ROWS]
                 statements.append((make(kind, len(part)), clean_values([value for row in part for value in row])))
-        return leases, statements
+        return taken, statements
 
     def _pack(self, run: str, rows: Sequence[Row], texts: list[Any]) -> Sequence[Row]:
         """Return rows with references instead of long texts, which are added to `texts`."""
-        if PACKED.isdisjoint(kind for kind, _ in rows):
+        if sql.PACKED.isdisjoint(kind for kind, _ in rows):
             return rows
         writer = self._texts.get(run)
         if writer is None:
@@ -360,14 +327,14 @@ class PostgresStore(WorkerTables, RunStore):
 
     def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
         token = self._owned_runs.get(run, 0)
-        if GROUPED.issuperset(kind for kind, _ in rows):
+        if sql.GROUPED.issuperset(kind for kind, _ in rows):
             return self._insert_group(run, rows, token)
         insert = super()._insert_rows(run, [row for row in rows if row[0] not in ("lease", "release_lease")])
 
         def work(db: Any) -> None:
             for kind, values in rows:
                 if kind == "lease":
-                    db.execute(ADD_LEASE, (run, *values))
+                    db.execute(sql.ADD_LEASE, (run, *values))
             if token:
                 self._check_lease(db, run, token)
             if writer := self._texts.get(run):
@@ -375,7 +342,7 @@ class PostgresStore(WorkerTables, RunStore):
             insert(db)
             for kind, values in rows:
                 if kind == "release_lease":
-                    db.execute(RELEASE_LEASE, values)
+                    db.execute(sql.RELEASE_LEASE, values)
 
         return work
 
@@ -383,9 +350,9 @@ class PostgresStore(WorkerTables, RunStore):
         """Return work with the statements of `_commit_grouped`, for the rows of one job."""
 
         def work(db: Any) -> None:
-            leases, statements = self._group_rows({run: rows})
-            for values in leases:
-                db.execute(ADD_LEASE, values)
+            taken, statements = self._group_rows({run: rows})
+            for values in taken:
+                db.execute(sql.ADD_LEASE, values)
             if token:
                 self._check_lease(db, run, token)
             for statement, values in statements:
@@ -398,9 +365,9 @@ class PostgresStore(WorkerTables, RunStore):
         try:
             db.execute("SELECT check_leases(?)", (f"{run}:{token}",))
         except psycopg.Error as error:
-            if error.sqlstate != LEASE_LOST:
+            if error.sqlstate != sql.LEASE_LOST:
                 raise
-            raise explain_loss(run, self.lease_seconds) from error
+            raise leases.explain_loss(run, self.lease_seconds) from error
 
     def _after_commit(
         self, jobs: Sequence[Job], outcomes: list[tuple[Any, BaseException | None]]
@@ -409,10 +376,10 @@ class PostgresStore(WorkerTables, RunStore):
         changed, ended = set(), []
         for job, (_, error) in zip(jobs, outcomes, strict=True):
             for kind, _ in job.rows if error is None else ():
-                if kind in PUBLIC_KINDS:
+                if kind in sql.PUBLIC_KINDS:
                     changed.add(job.run)
                 if kind in ("queue", "detach"):
-                    changed.add(QUEUE_CHANGE)
+                    changed.add(leases.QUEUE_CHANGE)
                 if kind == "close":
                     ended.append(job.run)
         if changed:
@@ -444,19 +411,18 @@ class PostgresStore(WorkerTables, RunStore):
     @asynccontextmanager
     async def lock_run(self, run: str, *, is_new: bool = False) -> AsyncIterator[None]:
         """Own a run by a lease that this process renews, or raise RunOwned."""
-        token, us = secrets.randbits(62) + 1, this_process()
-        row = (token, us.owner, us.host, us.pid, us.started, self.lease_seconds)
+        token = secrets.randbits(62) + 1
+        row = (token, *leases.this_process(), self.lease_seconds)
         if is_new:
             self.post(run, [("lease", row)], may_wait=True)
         else:
             self._send_all_batches()  # this process may have released it just now
             try:
-                await self._write("", lambda db: take_lease(db, run, row))
+                await self._write("", lambda db: leases.take_lease(db, run, row))
             except StoreError as error:
                 if isinstance(error.__cause__, pg.LockNotAvailable):
-                    raise RunOwned(
-                        f"run {run} is locked by a transaction of another process: try again later"
-                    ) from error
+                    problem = f"run {run} is locked by a transaction of another process: try again later"
+                    raise RunOwned(problem) from error
                 raise
         try:
             with self._own(run, token):
@@ -483,16 +449,16 @@ class PostgresStore(WorkerTables, RunStore):
         def on_result(renewed: Any, error: BaseException | None) -> None:
             for run in set(held) - set(renewed or held):
                 if self._owned_runs.get(run) == held[run]:
-                    self._failures.setdefault(run, explain_loss(run, self.lease_seconds))
+                    self._failures.setdefault(run, leases.explain_loss(run, self.lease_seconds))
 
         def work(db: Any) -> list[str]:
-            return [row[0] for row in db.execute(RENEW_LEASES, (self.lease_seconds, names)).fetchall()]
+            return [row[0] for row in db.execute(leases.RENEW_LEASES, (self.lease_seconds, names)).fetchall()]
 
         if held:
             self._writer.put(Job("", work, on_result))
 
-    async def _read_leases(self, runs: Sequence[str]) -> list[Lease]:
-        return await self._read(lambda db: read_leases(db, runs)) if runs else []
+    async def _read_leases(self, runs: Sequence[str]) -> list[leases.Lease]:
+        return await self._read(lambda db: leases.read_leases(db, runs)) if runs else []
 
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:
         return {lease.run for lease in await self._read_leases(runs) if lease.is_held}
@@ -509,7 +475,7 @@ class PostgresStore(WorkerTables, RunStore):
         await self._leases.wait_for_change(run)
 
     async def wait_for_queue(self) -> None:
-        await self._leases.wait_for_change(QUEUE_CHANGE)
+        await self._leases.wait_for_change(leases.QUEUE_CHANGE)
 
     # Upkeep
 
@@ -523,13 +489,13 @@ class PostgresStore(WorkerTables, RunStore):
 
     async def check_integrity(self) -> list[str]:
         """Return the problems of the tables: invalid indexes, and rows of runs that do not exist."""
-        rows = await self._read(lambda db: [*db.execute(INVALID_INDEXES).fetchall(), *db.execute(LOST_ROWS).fetchall()])
-        return [row[0] for row in rows]
+        return [row[0] for row in await self._select(f"{sql.INVALID_INDEXES} UNION ALL {sql.LOST_ROWS}")]
 
     async def size(self) -> int:
         query = """SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS BIGINT) FROM pg_class
                    WHERE relkind = 'r' AND relnamespace = 'council'::regnamespace"""
-        return int(await self._read(lambda db: db.execute(query).fetchone()[0]))
+        ((size,),) = await self._select(query)
+        return int(size)
 
     async def shrink(self, *, may_rewrite: bool = True) -> None:
         """The database uses the space of deleted rows again."""

@@ -102,9 +102,7 @@ def count_connections() -> int:
 
 
 def limit_transactions(raw: psycopg.Connection[Any], seconds: float) -> None:
-    """Let the server end a transaction of this process if it is stopped inside: it would block other owners of its
-    runs.
-    """
+    """Let the server end a transaction in which this process is stopped: it would block other owners of its runs."""
     raw.execute(f"SET idle_in_transaction_session_timeout = {round(seconds * 1000)}")
     if raw.info.server_version >= 170000:  # also inside of a group of statements
         raw.execute(f"SET transaction_timeout = {round(max(seconds, MIN_TRANSACTION_S) * 1000)}")

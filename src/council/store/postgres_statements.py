@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from council.store.queries import KEEP_TOTALS, WAITING_RUNS, WRITE_STATEMENTS
+from council.store import queries
 from council.store.texts import CREATE_SEARCH_INDEX
 
 SCHEMA = "council"
@@ -36,12 +36,12 @@ REPLACED = {
     ),
     "INSERT OR IGNORE INTO search_words SELECT value FROM json_each(?)": "SELECT CAST(? AS TEXT) WHERE false",
     "DROP TABLE IF EXISTS search_index": "DELETE FROM search_index",
-    KEEP_TOTALS: "SELECT CAST(? AS TEXT) WHERE false",
-    WRITE_STATEMENTS["withdraw_attempt"]: (
+    queries.KEEP_TOTALS: "SELECT CAST(? AS TEXT) WHERE false",
+    queries.WRITE_STATEMENTS["withdraw_attempt"]: (
         "WITH gone AS (DELETE FROM intents WHERE run = ? AND key = ? AND n = ? RETURNING member) "
         "SELECT add_total('requests', split_part(member, ':', 1), '', -1) FROM gone"
     ),
-    WAITING_RUNS: """SELECT r.id, coalesce(r.owner, ''), r.queue, r.priority, CAST(extract(epoch FROM r.waits_since) AS FLOAT8),
+    queries.WAITING_RUNS: """SELECT r.id, coalesce(r.owner, ''), r.queue, r.priority, CAST(extract(epoch FROM r.waits_since) AS FLOAT8),
                      coalesce(r.title, r.question, '') FROM runs r WHERE r.detached = 1 AND r.status IN ('queued', 'running')
                      AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.run = r.id AND l.expires > clock_timestamp())
                      AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.run = r.id AND c.expires > clock_timestamp())
@@ -64,20 +64,7 @@ LOST_ROWS = " UNION ALL ".join(
 
 # Grouped rows
 
-INSERTED = {
-    # kind: table, columns; the first one is the run
-    "run": ("runs", "id name folder created seed setup"),
-    "event": ("events", "run seq at type body"),
-    "step": ("steps", "run key fingerprint"),
-    "result": ("results", "run key body"),
-    "intent": ("intents", "run key n member body at"),
-    "settled": ("settled", "run key n body at"),
-    "phase": ("phases", "run phase absences"),
-    "text": ("texts", "run n body"),
-    "live": ("live_parts", "run key n text"),
-    "reserve": ("spending", "run key n member at day price reserved"),
-}
-ON_CONFLICT = {"reserve": WRITE_STATEMENTS["reserve"][WRITE_STATEMENTS["reserve"].index("ON CONFLICT") :]}
+INSERTED = ("run", "event", "step", "result", "intent", "settled", "phase", "text", "live", "reserve")
 # Statements over a list of values, after the inserts.
 CHANGED = {
     "charge": (
@@ -106,27 +93,20 @@ MARK_BATCH = """INSERT INTO writers (id, batch) VALUES ($1, $2)
                 ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = clock_timestamp()"""
 PACKED = frozenset({"run", "event", "result", "intent", "settled", "phase"})  # rows that may have long texts
 GROUPED = frozenset({*INSERTED, *CHANGED, "lease"})
-PUBLIC_KINDS = frozenset(
-    {"event", "live", "close", "cancel", "queue", "detach"}
-)  # rows that followers of a run wait for
+PUBLIC_KINDS = frozenset({"event", "live", "close", "cancel", "queue", "detach"})  # followers of a run wait for them
 
 
 @lru_cache(maxsize=4096)
-def make_insert(kind: str, count: int) -> str:
-    table, columns = INSERTED[kind]
-    names = columns.split()
-    rows = (
-        ", ".join(f"${at}" for at in range(start, start + len(names)))
-        for start in range(1, count * len(names) + 1, len(names))
-    )
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({'), ('.join(rows)}) {ON_CONFLICT.get(kind, '')}"
+def make_inserts(kind: str, count: int) -> str:
+    width = len(queries.INSERTED[kind][1].split())
+    rows = (", ".join(f"${at}" for at in range(start, start + width)) for start in range(1, count * width + 1, width))
+    return queries.make_insert(kind, f"({'), ('.join(rows)})")
 
 
 @lru_cache(maxsize=4096)
 def make_change(kind: str, count: int) -> str:
     types, statement = CHANGED[kind]
     kinds = types.split()
-    rows = []
-    for start in range(1, count * len(kinds) + 1, len(kinds)):
-        rows.append(f"({', '.join(f'${start + at}::{type_}' for at, type_ in enumerate(kinds))})")
-    return statement.format(", ".join(rows))
+    starts = range(1, count * len(kinds) + 1, len(kinds))
+    rows = (", ".join(f"${start + at}::{type_}" for at, type_ in enumerate(kinds)) for start in starts)
+    return statement.format(", ".join(f"({row})" for row in rows))

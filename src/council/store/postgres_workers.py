@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
@@ -20,6 +20,7 @@ from council.errors import StoreError
 from council.store.interface import ClaimedRun, ClaimRequest, WorkerRow
 from council.store.leases import CHANNEL, QUEUE_CHANGE
 from council.store.postgres_connection import connect, describe_url, limit_transactions
+from council.store.run_store import RunStore
 
 RETRY_S = 0.5  # seconds between attempts to reach the database
 TIMEOUT_S = 30.0
@@ -86,20 +87,16 @@ RELEASE_CLAIMS = f"""
 FORGET_CLAIMS = "DELETE FROM claims WHERE expires < clock_timestamp() - interval '1 hour'"
 
 
-class WorkerTables:
-    """Part of the store in PostgreSQL for workers, with its own connection and thread: commits do not wait for the
-    disk.
-    """
+class WorkerTables(RunStore):
+    """What a shared store has for workers, on its own connection and thread: commits do not wait for the disk."""
 
     is_shared = True
     url: str
     lease_seconds: float
-    if TYPE_CHECKING:
-        _read: Callable[..., Any]
 
     def start(self) -> None:
         """Start without a connection, also in a forked process."""
-        super().start()  # type: ignore[misc]
+        super().start()
         self._side_thread: ThreadPoolExecutor | None = None
         self._side_lock = threading.Lock()
         self._side: psycopg.Connection[Any] | None = None
@@ -108,11 +105,10 @@ class WorkerTables:
         if self._side_thread:
             self._side_thread.shutdown()
         self._drop_side()
-        super().close()  # type: ignore[misc]
+        super().close()
 
     async def list_workers(self) -> list[WorkerRow]:
-        """Return the workers that are alive, by the clock of the database."""
-        rows = await self._read(lambda db: db.raw.execute(LIST_WORKERS).fetchall())
+        rows = await self._select(LIST_WORKERS)
         return [WorkerRow(name, host, pid, tuple(queues.split(",")), *rest) for name, host, pid, queues, *rest in rows]
 
     async def add_worker(self, worker: WorkerRow, seconds: float) -> None:
@@ -149,10 +145,7 @@ class WorkerTables:
         await self._execute_aside(RELEASE_CLAIMS, worker, None if runs is None else list(runs))
 
     async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns for requests to a provider.
-
-        Return the seconds until the first; the others follow at the interval.
-        """
+        """Reserve turns for requests to a provider, one in each interval. Return the seconds until the first."""
         ((delay,),) = await self._execute_aside(LEASE_TURNS, provider, interval, count)
         return float(delay)
 

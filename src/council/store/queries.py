@@ -43,18 +43,18 @@ NO_FILTERS: Mapping[str, object] = {}
 
 # Outcomes
 
-OUTCOME_COLUMNS = ("run", "at", "label", "value", "note", "seats")
+OUTCOME_COLUMNS = "run, at, label, value, note, seats"
 
 
 def save_outcome(db: Connection, run: str, row: DecisionOutcome) -> None:
     db.execute("DELETE FROM outcomes WHERE run = ?", (run,))
     values = (run, row["at"], row["label"], row["value"], row["note"], json.dumps(row["seats"], ensure_ascii=False))
-    db.execute(f"INSERT INTO outcomes ({', '.join(OUTCOME_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)", values)
+    db.execute(f"INSERT INTO outcomes ({OUTCOME_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
 def select_outcomes(db: Connection, run: str | None) -> list[StoredOutcome]:
-    query = f"SELECT {', '.join(OUTCOME_COLUMNS)} FROM outcomes"
-    found = db.execute(f"{query} WHERE run = ?", (run,)) if run else db.execute(f"{query} ORDER BY at, run")
+    condition = "CAST(?1 AS TEXT) IS NULL OR run = ?1"
+    found = db.execute(f"SELECT {OUTCOME_COLUMNS} FROM outcomes WHERE {condition} ORDER BY at, run", (run,))
     return [
         {"run": run_id, "at": at, "label": label, "value": value, "note": note, "seats": json.loads(seats)}
         for run_id, at, label, value, note, seats in found.fetchall()
@@ -97,69 +97,23 @@ def select_report_paths(db: Connection, run: str) -> list[Path]:
     return [Path(folder, path) for folder, path in dict.fromkeys(named) if path]
 
 
-def select_unfinished_forks(db: Connection) -> dict[str, str]:
-    """Return the unfinished forks with their parent runs, whose answers they still reuse."""
-    query = """SELECT id, json_extract(setup, '$.fork.run') FROM runs
-               WHERE id IN (SELECT id FROM summaries WHERE status IN ('queued', 'running', 'incomplete', 'failed'))"""
-    return {fork: parent for fork, parent in db.execute(query) if parent}
-
-
+UNFINISHED_FORKS = """SELECT id, json_extract(setup, '$.fork.run') FROM runs
+           WHERE id IN (SELECT id FROM summaries WHERE status IN ('queued', 'running', 'incomplete', 'failed'))"""
 ANSWER_SECONDS = """SELECT s.at - i.at FROM (SELECT id FROM runs ORDER BY created DESC LIMIT 200) r
            JOIN intents i ON i.run = r.id JOIN settled s ON s.run = i.run AND s.key = i.key AND s.n = i.n
            WHERE i.member = ? AND json_extract(s.body, '$.fault') IS NULL"""
 
-
-def select_answer_seconds(db: Connection, member: str) -> list[float]:
-    """Return how long the answers of a member took, in the last 200 runs."""
-    return [seconds for (seconds,) in db.execute(ANSWER_SECONDS, (member,))]
-
-
 # Questions to people
 
-ASK_STATEMENTS = {
-    "ask": """INSERT INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run, key) DO UPDATE
-              SET seat = excluded.seat, prompt = excluded.prompt, schema = excluded.schema, at = excluded.at, answer = NULL""",
-    "withdraw": "DELETE FROM asks WHERE run = ?1 AND key = ?2 AND answer IS NULL",
-}
-SELECT_OPEN_ASKS = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM asks a JOIN runs r ON r.id = a.run
+OPEN_ASKS = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM asks a JOIN runs r ON r.id = a.run
           WHERE a.answer IS NULL AND r.status IN ('queued', 'running') AND (CAST(?1 AS TEXT) IS NULL OR a.run = ?1) ORDER BY a.at, a.key"""
-
-
-def select_open_asks(db: Connection, run: str | None) -> list[OpenAsk]:
-    """Return the unanswered questions of one run or of all, oldest first."""
-    return [
-        {"run": run_id, "key": key, "seat": seat, "prompt": prompt, "schema": json.loads(schema), "at": at}
-        for run_id, key, seat, prompt, schema, at in db.execute(SELECT_OPEN_ASKS, (run,))
-    ]
-
-
-def save_answer(db: Connection, run: str, key: str, text: str) -> bool:
-    """Save an answer and return whether the question was still open; the first answer counts."""
-    update = db.execute("UPDATE asks SET answer = ? WHERE run = ? AND key = ? AND answer IS NULL", (text, run, key))
-    return update.rowcount == 1
-
-
-def select_answer(db: Connection, run: str, key: str, prompt: str) -> str | None:
-    """Return the answer to this exact prompt, or None."""
-    row = db.execute("SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?", (run, key, prompt)).fetchone()
-    return row[0] if row else None
-
 
 # Spending
 
-SPENDING_STATEMENTS = {
-    "reserve": """INSERT INTO spending (run, key, n, member, at, day, price, reserved) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                  ON CONFLICT (run, key, n) DO UPDATE SET member = excluded.member, at = excluded.at, day = excluded.day,
-                  price = excluded.price, reserved = excluded.reserved, charged = NULL, estimated = 0""",
-    "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
-    "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
-}
 # What a run holds does not count if the process ended before the run was stored, which takes less than a minute.
 COUNTS = "(key <> ? OR at > ? OR run IN (SELECT id FROM runs))"
 START_S = 60
-SUM_SPENT = (
-    f"SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {COUNTS} AND {{}}"
-)
+SPENT = f"SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {COUNTS} AND {{}}"
 NOT_THIS = "NOT (run = ? AND ((key = ? AND n = ?) OR key = ?))"
 OF_USER = "day = ? AND run IN (SELECT run FROM user_runs WHERE name = ?)"
 
@@ -178,10 +132,10 @@ def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | No
         if cap is None:
             continue
         others = (HOLD_KEY, hold.at - START_S, *values, run, hold.key, hold.n, HOLD_KEY)
-        (spent,) = db.execute(SUM_SPENT.format(f"{condition} AND {NOT_THIS}"), others).fetchone()
+        (spent,) = db.execute(SPENT.format(f"{condition} AND {NOT_THIS}"), others).fetchone()
         if spent + requested > cap:
             return BudgetRefusal(scope, cap, spent, requested)
-    db.execute(SPENDING_STATEMENTS["reserve"], (run, *hold.as_row()))
+    db.execute(WRITE_STATEMENTS["reserve"], (run, *hold.as_row()))
     if hold.key != HOLD_KEY:
         _update_hold(db, run, hold)
     return None
@@ -192,14 +146,7 @@ def _update_hold(db: Connection, run: str, hold: Hold) -> None:
     db.execute("DELETE FROM spending WHERE run = ? AND key = ?", (run, HOLD_KEY))
     if hold.rest:
         row = (HOLD_KEY, 0, "", hold.at, hold.day, hold.price, hold.rest)
-        db.execute(SPENDING_STATEMENTS["reserve"], (run, *row))
-
-
-def sum_day(db: Connection, day: str, user: str | None = None) -> int:
-    """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
-    condition, values = ("day = ?", (day,)) if user is None else (OF_USER, (day, user))
-    (spent,) = db.execute(SUM_SPENT.format(condition), (HOLD_KEY, time.time() - START_S, *values)).fetchone()
-    return int(spent)
+        db.execute(WRITE_STATEMENTS["reserve"], (run, *row))
 
 
 def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow]:
@@ -213,12 +160,8 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
     }
 
 
-def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[SpentRequest]:
-    """Return every request since that day that may cost money, with its token usage. A fault does not count as an
-    answer.
-
-    Each row has the name, folder, protocol, status, cost and stops of its run; they are None for a removed run.
-    """
+def select_spending_since(db: Connection, day: str, user: str | None) -> list[SpentRequest]:
+    """Return every request since that day that may cost money, with its use of tokens and what is known of its run."""
     of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
     found = db.execute(
         f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
@@ -266,11 +209,6 @@ def select_waiting(db: Connection, limit: int) -> list[WaitingRun]:
 # Whole runs
 
 
-def load_record(db: Connection, run: str) -> Record:
-    with _naming_damage(run):
-        return _load_record(db, run)
-
-
 @contextmanager
 def _naming_damage(run: str) -> Iterator[None]:
     """Raise StoreError if a row of the run cannot be parsed."""
@@ -283,24 +221,30 @@ def _naming_damage(run: str) -> Iterator[None]:
         ) from error
 
 
-def _load_record(db: Connection, run: str) -> Record:
-    row = db.execute(
-        "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
-    ).fetchone()
+SELECT_RUN = "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?"
+SELECT_EVENTS = "SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq"
+SELECT_STEPS = "SELECT key, fingerprint FROM steps WHERE run = ?"
+SELECT_RESULTS = "SELECT key, body FROM results WHERE run = ?"
+SELECT_PHASES = "SELECT phase, absences FROM phases WHERE run = ?"
+
+
+def load_record(db: Connection, run: str) -> Record:
+    row = db.execute(SELECT_RUN, (run,)).fetchone()
     if row is None:
         raise unknown_run(run)
     id_, name, folder, created, seed, setup, status, report = row
     texts = TextReader(db, run).read_all()
-    record = Record(id_, name, folder, created, seed, texts.unpack_setup(setup), status, report)
-    for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
-        record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, texts.unpack(body))))
-    record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
-    for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
-        record.results[key] = Outcome.from_json(texts.unpack(body))
-    record.attempts = _load_attempts(db, run, texts)
-    record.spending = load_spending(db, run)
-    for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
-        record.phases[phase] = texts.unpack(absences)
+    with _naming_damage(run):
+        record = Record(id_, name, folder, created, seed, texts.unpack_setup(setup), status, report)
+        for seq, at, tag, body in db.execute(SELECT_EVENTS, (run, 0)):
+            record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, texts.unpack(body))))
+        record.steps = dict(db.execute(SELECT_STEPS, (run,)).fetchall())
+        for key, body in db.execute(SELECT_RESULTS, (run,)):
+            record.results[key] = Outcome.from_json(texts.unpack(body))
+        record.attempts = _load_attempts(db, run, texts)
+        record.spending = load_spending(db, run)
+        for phase, absences in db.execute(SELECT_PHASES, (run,)):
+            record.phases[phase] = texts.unpack(absences)
     return record
 
 
@@ -313,9 +257,9 @@ def load_since(db: Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict
     status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
     if status is None:
         raise unknown_run(run)
-    rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
     texts = TextReader(db, run)
     with _naming_damage(run):
+        rows = db.execute(SELECT_EVENTS, (run, seq))
         entries = [ev.Entry(n, at, ev.parse_event(tag, texts.unpack(body))) for n, at, tag, body in rows]
     live: dict[str, str] = {}
     for key, text in db.execute("SELECT key, text FROM live_parts WHERE run = ? ORDER BY key, n", (run,)):
@@ -341,12 +285,7 @@ def load_attempt_page(
 
 
 def _load_attempts(
-    db: Connection,
-    run: str,
-    texts: TextReader,
-    key: str = "",
-    after: tuple[str, int] = ("", 0),
-    limit: int = NO_LIMIT,
+    db: Connection, run: str, texts: TextReader, key: str = "", after: tuple[str, int] = ("", 0), limit: int = NO_LIMIT
 ) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = {}
     for step, n, member, body, result in db.execute(SELECT_ATTEMPTS, (run, key, *after, limit)):
@@ -360,18 +299,13 @@ def _load_attempts(
 
 def export_run(db: Connection, run: str, write: Callable[[str], object]) -> None:
     """Write everything stored about a run as one JSON object. Only one event or request is in memory at a time."""
-    columns = ("run", "name", "folder", "created", "seed", "status", "setup", "report")
-    row = db.execute(
-        "SELECT id, name, folder, created, seed, status, setup, report FROM runs WHERE id = ?", (run,)
-    ).fetchone()
+    row = db.execute(SELECT_RUN, (run,)).fetchone()
     if row is None:
         raise unknown_run(run)
+    id_, name, folder, created, seed, setup, status, report = row
     with _naming_damage(run):
-        head = {
-            "schema": "council.run/1",
-            **dict(zip(columns, row, strict=True)),
-            "setup": TextReader(db, run).unpack_setup(row[6]),
-        }
+        head = {"schema": "council.run/1", "run": id_, "name": name, "folder": folder, "created": created, "seed": seed}
+        head |= {"status": status, "setup": TextReader(db, run).unpack_setup(setup), "report": report}
         write(_dump_indented(head)[:-2])
         for name, brackets, items in _list_parts(db, run):
             write(f',\n "{name}": ')
@@ -380,37 +314,28 @@ def export_run(db: Connection, run: str, write: Callable[[str], object]) -> None
 
 
 def _list_parts(db: Connection, run: str) -> Iterator[tuple[str, str, Iterator[tuple[str | None, Any]]]]:
-    """Yield name, brackets and items of each list and object of an exported run; an item is a name, for a list None,
-    and a value.
-    """
-    events = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,))
-    yield (
-        "events",
-        "[]",
-        (
-            (None, ev.Entry(seq, at, ev.parse_event(tag, _unpack(db, run, body))).as_json())
-            for seq, at, tag, body in events
-        ),
-    )
-    yield "steps", "{}", iter(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)))
-    results = db.execute("SELECT key, body FROM results WHERE run = ?", (run,))
-    yield "results", "{}", ((key, Outcome.from_json(_unpack(db, run, body)).as_json()) for key, body in results)
+    """Yield name, brackets and items of each list and object of an exported run. An item of a list has no name."""
+
+    def unpack(body: str) -> Any:
+        return TextReader(db, run).unpack(body)  # a new reader, which keeps no texts of other rows
+
+    rows = db.execute(SELECT_EVENTS, (run, 0))
+    events = (ev.Entry(seq, at, ev.parse_event(tag, unpack(body))) for seq, at, tag, body in rows)
+    yield "events", "[]", ((None, entry.as_json()) for entry in events)
+    yield "steps", "{}", iter(db.execute(SELECT_STEPS, (run,)))
+    results = db.execute(SELECT_RESULTS, (run,))
+    yield "results", "{}", ((key, Outcome.from_json(unpack(body)).as_json()) for key, body in results)
     attempts = db.execute(SELECT_ATTEMPTS, (run, "", "", 0, NO_LIMIT))
     yield "attempts", "[]", (
         (None, {"key": key, "n": n, "member": member, "request": base64.b64encode(TextReader(db, run).unpack_request(body)).decode(),
-                "result": _unpack(db, run, result) if result else None})
+                "result": unpack(result) if result else None})
         for key, n, member, body, result in attempts
     )  # fmt: skip
-    phases = db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,))
-    yield "phases", "{}", ((phase, _unpack(db, run, absences)) for phase, absences in phases)
+    yield "phases", "{}", ((phase, unpack(absences)) for phase, absences in db.execute(SELECT_PHASES, (run,)))
     spending = load_spending(db, run)
     yield "spending", "[]", ((None, {"key": key, "n": n, **asdict(spent)}) for (key, n), spent in spending.items())
     if outcomes := select_outcomes(db, run):
         yield "outcomes", "[]", ((None, row) for row in outcomes)
-
-
-def _unpack(db: Connection, run: str, body: str) -> Any:
-    return TextReader(db, run).unpack(body)  # a new reader, which keeps no texts of other rows
 
 
 def _write_items(items: Iterator[tuple[str | None, Any]], brackets: str, write: Callable[[str], object]) -> None:
@@ -427,17 +352,37 @@ _dump_indented = json.JSONEncoder(ensure_ascii=False, indent=1).encode
 
 # Writing
 
+INSERTED = {
+    # kind: table, columns; the first one is the run
+    "run": ("runs", "id name folder created seed setup"),
+    "event": ("events", "run seq at type body"),
+    "step": ("steps", "run key fingerprint"),
+    "result": ("results", "run key body"),
+    "intent": ("intents", "run key n member body at"),
+    "settled": ("settled", "run key n body at"),
+    "phase": ("phases", "run phase absences"),
+    "text": ("texts", "run n body"),
+    "live": ("live_parts", "run key n text"),
+    "reserve": ("spending", "run key n member at day price reserved"),
+    "user_run": ("user_runs", "run name"),
+    "request": ("idempotency", "run owner key digest at"),
+}
+ON_CONFLICT = {
+    "reserve": """ON CONFLICT (run, key, n) DO UPDATE SET member = excluded.member, at = excluded.at, day = excluded.day,
+                  price = excluded.price, reserved = excluded.reserved, charged = NULL, estimated = 0"""
+}
+
+
+def make_insert(kind: str, rows: str) -> str:
+    """Return the statement that inserts rows of a kind, for the placeholders of their values."""
+    table, columns = INSERTED[kind]
+    return f"INSERT INTO {table} ({columns.replace(' ', ', ')}) VALUES {rows} {ON_CONFLICT.get(kind, '')}"
+
+
 WRITE_STATEMENTS = {
-    "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
+    **{kind: make_insert(kind, f"({', '.join('?' * len(names.split()))})") for kind, (_, names) in INSERTED.items()},
     "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
-    "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
-    "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
-    "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
-    "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
     "withdraw_attempt": "DELETE FROM intents WHERE run = ? AND key = ? AND n = ?",
-    "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
-    "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
-    "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",
     "discard_stream": "DELETE FROM live_parts WHERE run = ? AND key = ?",
     "discard_streams": "DELETE FROM live_parts WHERE run = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
@@ -445,12 +390,12 @@ WRITE_STATEMENTS = {
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
     "rename": "UPDATE runs SET title = ?2 WHERE id = ?1",
-    "user_run": "INSERT INTO user_runs (run, name) VALUES (?, ?)",
-    "request": "INSERT INTO idempotency (run, owner, key, digest, at) VALUES (?, ?, ?, ?, ?)",
-    **SPENDING_STATEMENTS,
-    **ASK_STATEMENTS,
+    "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
+    "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
+    "ask": """INSERT INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run, key) DO UPDATE
+              SET seat = excluded.seat, prompt = excluded.prompt, schema = excluded.schema, at = excluded.at, answer = NULL""",
+    "withdraw": "DELETE FROM asks WHERE run = ?1 AND key = ?2 AND answer IS NULL",
 }
-
 
 # Reading
 
@@ -466,27 +411,27 @@ class RunQueries(ABC):
     @abstractmethod
     async def _write(self, run: str, work: Callable[[Connection], R]) -> R: ...
 
+    async def _select(self, query: str, *values: object, after_own_writes: bool = True) -> list[Any]:
+        """Return the rows of a query."""
+        return await self._read(lambda db: db.execute(query, values).fetchall(), after_own_writes=after_own_writes)
+
     async def load(self, run: str) -> Record:
         return await self._read(lambda db: load_record(db, run))
 
     async def match_runs(self, run: str) -> list[str]:
         """Return the ids that start with `run`, an exact match first; none for an empty string."""
         query = "SELECT id FROM summaries WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, n"
-        after = f"{run}{chr(sys.maxunicode)}"
-        return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
+        return [row[0] for row in await self._select(query, run, f"{run}{chr(sys.maxunicode)}")]
 
     async def find_used_ids(self, runs: Sequence[str]) -> list[str]:
         """Return those of these ids that a run has, or a removed run had: its spending is kept."""
-        query = """SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?))
-                   UNION SELECT run FROM spending WHERE run IN (SELECT value FROM json_each(?))"""
-        ids = json.dumps(list(runs))
-        return [row[0] for row in await self._read(lambda db: db.execute(query, (ids, ids)).fetchall())]
+        query = """SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?1))
+                   UNION SELECT run FROM spending WHERE run IN (SELECT value FROM json_each(?1))"""
+        return [row[0] for row in await self._select(query, json.dumps(list(runs)))]
 
     async def is_cancelled(self, run: str) -> bool:
-        row = await self._read(
-            lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False
-        )
-        return bool(row and row[0])
+        query = "SELECT 1 FROM runs WHERE id = ? AND cancel = 1"
+        return bool(await self._select(query, run, after_own_writes=False))
 
     async def list_runs(
         self, filters: Mapping[str, object] = NO_FILTERS, before: str | None = None, limit: int | None = None
@@ -499,17 +444,15 @@ class RunQueries(ABC):
 
     async def answer_seconds(self, member: str) -> list[float]:
         """Return how long the answers of a member took, in the last 200 runs."""
-        return await self._read(lambda db: select_answer_seconds(db, member))
+        return [seconds for (seconds,) in await self._select(ANSWER_SECONDS, member)]
 
     async def list_detached(self) -> list[str]:
         """Return detached runs that are queued, or still running after their worker died, oldest first."""
-        rows = await self._read(lambda db: db.execute(summaries.OPEN_DETACHED).fetchall())
-        return [row[0] for row in rows]
+        return [row[0] for row in await self._select(summaries.OPEN_DETACHED)]
 
     async def list_ended_detached(self, limit: int) -> list[str]:
         """Return the newest complete detached runs."""
-        rows = await self._read(lambda db: db.execute(summaries.ENDED_DETACHED, (limit,)).fetchall())
-        return [row[0] for row in rows]
+        return [row[0] for row in await self._select(summaries.ENDED_DETACHED, limit)]
 
     async def load_attempts(
         self, run: str, key: str, after: tuple[str, int], limit: int
@@ -523,21 +466,27 @@ class RunQueries(ABC):
 
     async def list_open_asks(self, run: str | None = None) -> list[OpenAsk]:
         """Return the unanswered questions of one run or of all, oldest first."""
-        return await self._read(lambda db: select_open_asks(db, run))
+        return [
+            {"run": run_id, "key": key, "seat": seat, "prompt": prompt, "schema": json.loads(schema), "at": at}
+            for run_id, key, seat, prompt, schema, at in await self._select(OPEN_ASKS, run)
+        ]
 
     async def save_answer(self, run: str, key: str, text: str) -> bool:
         """Save an answer and return whether the question was still open; the first answer counts."""
-        return await self._write(run, lambda db: save_answer(db, run, key, text))
+        query = "UPDATE asks SET answer = ? WHERE run = ? AND key = ? AND answer IS NULL"
+        return await self._write(run, lambda db: db.execute(query, (text, run, key)).rowcount == 1)
 
     async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
-        return await self._read(lambda db: select_answer(db, run, key, prompt), after_own_writes=False)
+        """Return the answer to this exact prompt, or None."""
+        query = "SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?"
+        rows = await self._select(query, run, key, prompt, after_own_writes=False)
+        return rows[0][0] if rows else None
 
     async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]:
         """Return runs that contain all of these words, in the order of lists."""
         return await self._read(lambda db: search_texts(db, words, limit))
 
     async def list_texts(self, run: str) -> list[str]:
-        """Return the question of a run, then its answer and its statements, the newest first."""
         return await self._read(lambda db: list_texts(db, run))
 
     async def index_older_runs(self, count: int) -> int:
@@ -551,15 +500,12 @@ class RunQueries(ABC):
             pass
 
     async def export_run(self, run: str, write: Callable[[str], object]) -> None:
-        """Write everything stored about a run as one JSON object, piece by piece.
-
-        `write` is called by another thread.
-        """
+        """Write everything stored about a run as one JSON object. `write` is called by another thread."""
         await self._read(lambda db: export_run(db, run, write))
 
     async def list_unfinished_forks(self) -> dict[str, str]:
         """Return the unfinished forks with their parent runs, whose answers they still reuse."""
-        return await self._read(select_unfinished_forks)
+        return {fork: parent for fork, parent in await self._select(UNFINISHED_FORKS) if parent}
 
     async def list_report_paths(self, run: str) -> list[Path]:
         return await self._read(lambda db: select_report_paths(db, run))
@@ -568,7 +514,8 @@ class RunQueries(ABC):
         return await self._read(lambda db: summaries.select_newest(db, folder))
 
     async def find_newest_unfinished(self, folder: str) -> str | None:
-        return await self._read(lambda db: summaries.select_newest_unfinished(db, folder))
+        rows = await self._select(summaries.NEWEST_RESUMABLE, folder, summaries.RESUMABLE)
+        return rows[0][0] if rows else None
 
     async def save_outcome(self, run: str, row: DecisionOutcome) -> None:
         """Store how the decision of a run turned out. A later label replaces an earlier one."""
@@ -584,7 +531,9 @@ class RunQueries(ABC):
 
     async def sum_day(self, day: str, user: str | None = None) -> int:
         """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
-        return await self._read(lambda db: sum_day(db, day, user))
+        condition, values = ("day = ?", (day,)) if user is None else (OF_USER, (day, user))
+        ((spent,),) = await self._select(SPENT.format(condition), HOLD_KEY, time.time() - START_S, *values)
+        return int(spent)
 
     async def list_spending(self, day: str, user: str | None = None) -> list[SpentRequest]:
         """Return every request since that day that may cost money, of one user or of all, oldest first."""

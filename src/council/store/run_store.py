@@ -7,20 +7,17 @@ transaction. Another thread reads on its own connection, so that a slow write de
 from __future__ import annotations
 
 import asyncio
-import logging
 import queue
 import secrets
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakSet
 
-from council.errors import StoreError, UsageError
-from council.extensions import load_attribute
-from council.settings.private_files import describe_changes, repair_folder
+from council.errors import StoreError
 from council.store import queries
 from council.store.interface import (
     OPEN_STATUSES,
@@ -28,28 +25,25 @@ from council.store.interface import (
     Connection,
     Hold,
     Row,
+    RunOwner,
     RunState,
     RunStatus,
-    Store,
-    StoreAddress,
     StoredRun,
     WaitingRun,
+    WorkerRow,
+    format_run_id,
 )
-from council.store.queries import RUNNING, select_waiting
 from council.store.texts import TextWriter, index_run, unindex_run
 from council.store.users import UserQueries
 
 R = TypeVar("R")
 Work = Callable[[Connection], Any]
 OnResult = Callable[[Any, BaseException | None], None]
-RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
-RUN_ID_CHARS = 8
 LEDGER_TABLES = frozenset({"event", "step", "result", "intent", "settled", "phase", "reserve", "charge"})
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
-SHORT_DELAY_S = (
-    0.001  # answers that arrive together are one transaction, and the last one is stored with the end of the run
-)
+# Answers that arrive together are one transaction, and the last one is stored with the end of the run.
+SHORT_DELAY_S = 0.001
 
 # Threads
 
@@ -72,17 +66,13 @@ class JobThread:
     def __init__(self, name: str, execute: Callable[[list[Job]], list[tuple[Any, BaseException | None]]]) -> None:
         self._name, self._execute = name, execute
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._lock, self._open_jobs = threading.Lock(), 0
+        self._lock, self.open_jobs = threading.Lock(), 0
         self.gate = threading.Lock()  # held while jobs are executed
         self._thread: threading.Thread | None = None
 
-    @property
-    def is_idle(self) -> bool:
-        return self._open_jobs == 0
-
     def put(self, job: Job) -> None:
         with self._lock:
-            self._open_jobs += 1
+            self.open_jobs += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
@@ -111,7 +101,7 @@ class JobThread:
             with self.gate:
                 outcomes = self._execute(jobs)
             with self._lock:
-                self._open_jobs -= len(jobs)
+                self.open_jobs -= len(jobs)
             for job, (result, error) in zip(jobs, outcomes, strict=True):
                 job.on_result(result, error)
 
@@ -155,47 +145,19 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
 
 # Store
 
-STORES = {"sqlite": "council.store.sqlite:SqliteStore", "postgresql": "council.store.postgres:PostgresStore"}
-REPAIR = "council.store.sqlite_repair:repair_store"
-
-
-def open_store(address: StoreAddress) -> Store:
-    """Open the store at an address. Create it, or bring it to the present schema, if needed."""
-    if changes := describe_changes([repair_folder(address.folder, is_named=True)]):  # the command line has done it
-        logging.getLogger("council").warning(changes)
-    if not address.url:
-        store: Store = load_attribute(STORES["sqlite"])(address.folder)
-        return store
-    if not address.url.startswith(("postgresql://", "postgres://")):
-        raise UsageError(
-            "the address of the database is invalid: COUNCIL_DATABASE and [store] url start with postgresql://"
-        )
-    try:
-        store = load_attribute(STORES["postgresql"])(address)
-    except ImportError as error:
-        raise UsageError(
-            f"a run store in PostgreSQL needs the package psycopg ({error}): pip install 'model-council[postgres]'"
-        ) from None
-    return store
-
-
-def repair_store(address: StoreAddress) -> list[str]:
-    """Recover a damaged database file, before it is opened. Return a line for each change."""
-    return [] if address.url else list(load_attribute(REPAIR)(address.folder))
-
 
 class RunStore(UserQueries):
-    """Run store without its database. A subclass opens the connections and locks the runs."""
+    """Stored runs, in any database. A subclass opens the connections and locks the runs."""
 
     opened: ClassVar[WeakSet[RunStore]] = WeakSet()
     database_errors: ClassVar[tuple[type[BaseException], ...]]  # raised as StoreError
-    begin: ClassVar[str]  # statement that starts a transaction to write
-    is_read_only = is_shared = False
+    is_read_only = False
+    is_shared = False  # several machines use it, and workers execute the queued runs
     _db: Any  # of the thread that writes
     _read_db: Any = None
 
     def __init__(self) -> None:
-        self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
+        self.on_wait: Callable[[str], object] = lambda message: None  # while it waits; called by another thread
         self._is_open = False
         self.start()
         self.opened.add(self)
@@ -203,7 +165,7 @@ class RunStore(UserQueries):
     def start(self) -> None:
         """Start without queued jobs, also in a forked process: the jobs and the threads stay with the parent."""
         self._writer = JobThread("council-store", self._commit)
-        self._reader = JobThread("council-reads", self._read_all)
+        self._reader = JobThread("council-reads", lambda jobs: [self._execute_read(job) for job in jobs])
         self._batches: dict[str, Batch] = {}  # by run
         self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
         self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
@@ -233,10 +195,6 @@ class RunStore(UserQueries):
     def _open_to_read(self) -> Any: ...
 
     @abstractmethod
-    def _begin_again(self, jobs: Sequence[Job], error: BaseException) -> None:
-        """Start the transaction after a first attempt failed, or raise."""
-
-    @abstractmethod
     def _read_again(self, work: Work | None, error: BaseException) -> Any:
         """Read after a first attempt failed, or raise."""
 
@@ -247,8 +205,26 @@ class RunStore(UserQueries):
     @abstractmethod
     def _close_connections(self) -> None: ...
 
-    def _refuse_write(self) -> None:
+    def _require_writable(self) -> None:
         """Raise StoreError for a database that can only be read."""
+
+    # Upkeep
+
+    @abstractmethod
+    async def require_sound(self) -> None:
+        """Before a run sends anything: raise StoreError if the database cannot be used."""
+
+    @abstractmethod
+    async def check_integrity(self) -> list[str]:
+        """Return the problems of the database itself."""
+
+    @abstractmethod
+    async def size(self) -> int:
+        """Return the bytes of the database."""
+
+    @abstractmethod
+    async def shrink(self, *, may_rewrite: bool = True) -> None:
+        """Return the space of deleted runs to the file system."""
 
     # Writing
 
@@ -259,17 +235,16 @@ class RunStore(UserQueries):
         the next rows of the run, or after 50 ms.
         """
         with self._batch_lock:
-            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
+            batch = self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
             self._schedule(run, batch, "later" if may_wait else "soon")
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
         """Store rows, with those posted before them. Return when they are on disk."""
-        if self.is_read_only:
-            self._refuse_write()
+        self._require_writable()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._batch_lock:
-            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
+            batch = self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
             batch.waiting.append(future)
             self._schedule(run, batch, "next")
@@ -304,11 +279,10 @@ class RunStore(UserQueries):
         batch = self._batches.pop(run)
         for timer in batch.timers:
             timer.cancel()
-        waiting = batch.waiting
         has_ledger_rows = not LEDGER_TABLES.isdisjoint([table for table, _ in batch.rows])
 
         def on_result(result: Any, error: BaseException | None) -> None:
-            for future in waiting:
+            for future in batch.waiting:
                 with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
                     future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
 
@@ -345,30 +319,14 @@ class RunStore(UserQueries):
         except self.database_errors as error:
             raise StoreError(self._explain(error)) from error
 
+    @abstractmethod
     def _commit(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
-        """Execute jobs in one transaction; a failing job rolls back only itself."""
-        if not any(job.work for job in jobs):
-            return [(None, None)] * len(jobs)
-        outcomes: list[tuple[Any, BaseException | None]] = []
-        try:
-            if not self._is_open:
-                self._db, self._is_open = self._open(), True
-                self._texts.clear()
-            try:
-                self._db.execute(self.begin)
-            except self.database_errors as error:
-                self._begin_again(jobs, error)
-            for job in jobs:
-                outcomes.append(self._execute_write(job))
-            self._db.execute("COMMIT")
-        except Exception as error:  # the thread must continue
-            with suppress(*self.database_errors):
-                self._db.execute("ROLLBACK")
-            self._texts.clear()
-            outcomes = [(None, error if job.work else None) for job in jobs]
-            for job in jobs:
-                self._note_failure(job, error)
-        return outcomes
+        """Execute jobs in one transaction; a failing job rolls back only itself. Raise nothing."""
+
+    def _fail_all(self, jobs: list[Job], error: BaseException) -> list[tuple[Any, BaseException | None]]:
+        for job in jobs:
+            self._note_failure(job, error)
+        return [(None, error if job.work else None) for job in jobs]
 
     def _execute_write(self, job: Job) -> tuple[Any, BaseException | None]:
         if job.work is None:
@@ -394,22 +352,16 @@ class RunStore(UserQueries):
             self._failures.setdefault(job.run, error)
 
     async def _read(self, work: Callable[[Connection], R], *, after_own_writes: bool = True) -> R:
-        """Read on the connection for reads.
-
-        The rows that this process has queued are included if they can be written.
-        """
+        """Read on the connection for reads, with the rows that this process has queued if they can be written."""
         if after_own_writes:
             self._send_all_batches()
-            if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
+            if self._writer.open_jobs:  # `wait_for` would ignore a cancellation at the moment of the result
                 await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
         try:
             result: R = await self._reader.run("", work)
             return result
         except self.database_errors as error:
             raise StoreError(self._explain(error)) from error
-
-    def _read_all(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
-        return [self._execute_read(job) for job in jobs]
 
     def _execute_read(self, job: Job) -> tuple[Any, BaseException | None]:
         try:
@@ -424,27 +376,23 @@ class RunStore(UserQueries):
 
     # Runs
 
+    async def list_workers(self) -> list[WorkerRow]:
+        """Return the workers of a shared store that are alive, by the clock of the database."""
+        return []
+
     async def new_run_id(self) -> str:
         """Return a random id that no stored run has."""
         while True:
-            number, run = secrets.randbelow(len(RUN_ID_ALPHABET) ** RUN_ID_CHARS), "r"
-            for _ in range(RUN_ID_CHARS):
-                number, at = divmod(number, len(RUN_ID_ALPHABET))
-                run += RUN_ID_ALPHABET[at]
-            if not await self._has_run(run):
+            run = format_run_id(secrets.randbits(256))
+            if not await self._select("SELECT 1 FROM runs WHERE id = ?", run):
                 return run
 
-    async def _has_run(self, run: str) -> bool:
-        query = "SELECT 1 FROM runs WHERE id = ?"
-        return bool(await self._read(lambda db: db.execute(query, (run,)).fetchall()))
-
     async def run_state(self, run: str) -> RunState:
-        query = "SELECT id, status, detached FROM runs WHERE id = ?"
-        row = await self._read(lambda db: db.execute(query, (run,)).fetchone())
-        if row is None:
+        rows = await self._select("SELECT status, detached FROM runs WHERE id = ?", run)
+        if not rows:
             raise queries.unknown_run(run)
-        id_, status, detached = row
-        return RunState(id_, RunStatus(status), bool(detached), status in OPEN_STATUSES and await self.is_locked(id_))
+        status, detached = rows[0]
+        return RunState(run, RunStatus(status), bool(detached), status in OPEN_STATUSES and await self.is_locked(run))
 
     async def states_of(self, rows: Sequence[StoredRun]) -> list[RunState]:
         """Return the states of listed runs."""
@@ -453,18 +401,29 @@ class RunStore(UserQueries):
 
     async def list_waiting(self, limit: int) -> list[WaitingRun]:
         """Return the runs that wait for a worker, those that wait longest first."""
-        waiting = await self._read(lambda db: select_waiting(db, limit))
+        waiting = await self._read(lambda db: queries.select_waiting(db, limit))
         owned = await self._find_owned([one.run for one in waiting])
         return [one for one in waiting if one.run not in owned]
 
     async def count_running(self) -> int:
         """Return how many runs a process executes."""
-        rows = await self._read(lambda db: db.execute(RUNNING).fetchall())
-        return len(await self._find_owned([row[0] for row in rows]))
+        return len(await self._find_owned([row[0] for row in await self._select(queries.RUNNING)]))
+
+    @abstractmethod
+    def lock_run(self, run: str, *, is_new: bool = False) -> AbstractAsyncContextManager[None]:
+        """Own a run inside the block, or raise RunOwned. `is_new`: no other process can know the run yet."""
+
+    @abstractmethod
+    async def find_owner(self, run: str) -> RunOwner | None:
+        """Return the process that executes a run, if one does and its name is known."""
 
     @abstractmethod
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:
         """Return those of the runs that a process executes now."""
+
+    @abstractmethod
+    async def wait_for_change(self, run: str) -> None:
+        """Return when a run that another process executes may have new rows."""
 
     async def is_locked(self, run: str) -> bool:
         """Return whether a process executes the run."""
@@ -476,13 +435,12 @@ class RunStore(UserQueries):
 
     async def remove_abandoned_text(self) -> None:
         """Remove the streamed text of runs that no process executes."""
-        rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
-        for (run,) in rows:
+        for (run,) in await self._select("SELECT DISTINCT run FROM live_parts"):
             if not await self.is_locked(run):
                 await self.write(run, [("discard_streams", ())])
 
     def list_temp_files(self) -> list[str]:
-        return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
+        return sorted(path.name for path in self.folder.glob("*.tmp"))
 
     @contextmanager
     def _own(self, run: str, token: int = 0) -> Iterator[None]:
@@ -496,6 +454,7 @@ class RunStore(UserQueries):
             self._texts.pop(run, None)
 
     def close(self) -> None:
+        """Store the queued rows and close the connections."""
         self._send_all_batches()
         self._writer.close()
         self._reader.close()

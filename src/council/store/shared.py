@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 from dataclasses import dataclass
 
-from council.store.interface import Store, StoreAddress
-from council.store.run_store import RunStore, open_store
+from council.errors import UsageError
+from council.settings.private_files import describe_changes, repair_folder
+from council.store.interface import StoreAddress
+from council.store.run_store import RunStore
 
 MAX_IDLE_STORES = 4  # kept open without a user
 
 
+def open_store(address: StoreAddress) -> RunStore:
+    """Open the store at an address. Create it, or bring it to the present schema, if needed."""
+    if changes := describe_changes([repair_folder(address.folder, is_named=True)]):  # the command line has done it
+        logging.getLogger("council").warning(changes)
+    if not address.url:
+        from council.store.sqlite import SqliteStore
+
+        return SqliteStore(address.folder)
+    if not address.url.startswith(("postgresql://", "postgres://")):
+        raise UsageError(
+            "the address of the database is invalid: COUNCIL_DATABASE and [store] url start with postgresql://"
+        )
+    try:
+        from council.store.postgres import PostgresStore
+
+        return PostgresStore(address)
+    except ImportError as error:
+        raise UsageError(
+            f"a run store in PostgreSQL needs the package psycopg ({error}): pip install 'model-council[postgres]'"
+        ) from None
+
+
 @dataclass(slots=True)
 class SharedStore:
-    """A store with the number of its users. A kept one stays open without users."""
+    """A store with the number of its users."""
 
-    store: Store
+    store: RunStore
     file: tuple[int, int] | None  # device and inode of a database file
     users: int = 0
-    is_kept: bool = False
 
 
 _shared: dict[StoreAddress, SharedStore] = {}  # the least recently used first
-_replaced: list[SharedStore] = []  # in use, but their file was removed or replaced
+_replaced: list[SharedStore] = []  # in use, and closed by the last user: the file was removed or replaced
 _lock = threading.RLock()
 
 
-def acquire_store(address: StoreAddress, *, keep: bool = False) -> Store:
-    """Return the open store of an address, or open it. With `keep` it stays open until `close_stores`."""
+def acquire_store(address: StoreAddress) -> RunStore:
+    """Return the open store of an address, or open it. It stays open until `close_stores`."""
     with _lock:
         shared = _shared.pop(address, None)
         if shared and (shared.store.is_read_only or shared.file != _identify(address)):
@@ -39,39 +63,30 @@ def acquire_store(address: StoreAddress, *, keep: bool = False) -> Store:
             shared = SharedStore(open_store(address), _identify(address))
         _shared[address] = shared
         shared.users += 1
-        shared.is_kept |= keep
         return shared.store
 
 
-def release_store(store: Store) -> None:
-    """End one use of a store. Close it if it is not kept, or if too many are kept."""
+def release_store(store: RunStore) -> None:
+    """End one use of a store. Close it if too many are kept open."""
     with _lock:
         for shared in (*_shared.values(), *_replaced):
             if shared.store is store:
                 shared.users -= 1
                 if not shared.users:
-                    store.on_wait = _ignore
+                    store.on_wait = lambda message: None
         for shared in [one for one in _replaced if not one.users]:
             _replaced.remove(shared)
             shared.store.close()
         idle = [address for address, one in _shared.items() if not one.users]
-        surplus = len(idle) - MAX_IDLE_STORES
-        for n, address in enumerate(idle):
-            if n < surplus or not _shared[address].is_kept:
-                _shared.pop(address).store.close()
+        for address in idle[: max(0, len(idle) - MAX_IDLE_STORES)]:
+            _shared.pop(address).store.close()
 
 
 def close_stores() -> None:
     """Close the stores that are kept open. One in use is closed by its last user."""
     with _lock:
-        for address, shared in list(_shared.items()):
-            shared.is_kept = False
-            if not shared.users:
-                _shared.pop(address).store.close()
-
-
-def _ignore(message: str) -> None:
-    pass
+        while _shared:
+            _drop(_shared.popitem()[1])
 
 
 def _drop(shared: SharedStore) -> None:

@@ -1,17 +1,14 @@
-"""Run store in one SQLite file: open, lock and check the file, explain its errors, and read one that cannot be
-written.
-"""
+"""Run store in one SQLite file: open, lock and check it, explain its errors, and read one that is read-only."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -27,18 +24,7 @@ from council.settings.private_files import (
     make_private_folder,
     open_private_handle,
 )
-from council.store.locks import (
-    LockOwner,
-    OnWait,
-    describe_wait,
-    explain_owner,
-    find_holders,
-    is_busy,
-    is_locked,
-    read_owner,
-    retry_lock,
-    wait_for_lock,
-)
+from council.store import locks
 from council.store.migrations import list_migrations, read_statements
 from council.store.run_store import Job, RunStore, Work, read_snapshot
 
@@ -55,23 +41,15 @@ PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
 INCREMENTAL = 2  # value of auto_vacuum
 COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
-DAMAGE_WORDS = (
-    "not a database",
-    "malformed",
-    "unsupported file format",
-    "already exists",
-    "duplicate column",
-    "no such table",
-)
+MISFITS = ("already exists", "duplicate column", "no such table")  # of a version that does not fit its tables
+DAMAGE_WORDS = ("not a database", "malformed", "unsupported file format", *MISFITS)
+
 # Open
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database to write, create it if it is missing, and bring it to the present schema.
-
-    Another one stays as it is.
-    """
-    if path.exists() and not path.stat().st_size and has_lost_file(path):
+    """Open the database of a store to write, create it if it is missing, and bring it to the present schema."""
+    if has_lost_file(path):
         raise StoreError(explain_damage("the file is empty, but its log is not", path))
     if not path.exists():  # SQLite would create it by the umask
         with suppress(FileExistsError):  # another one did: to open and close it here would release its locks
@@ -80,7 +58,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     try:
         version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
         if (version or tables) and not (ours and version <= len(MIGRATIONS)):
-            raise StoreError(explain_other(version, bool(ours), path))
+            other = f'"{path}" is a database of another program, and was not changed: move it away, or set COUNCIL_DATA to another folder'
+            raise StoreError(explain_newer(version, path) if ours else other)
         make_private_file(path)  # SQLite gives its other files the same permissions
         if not tables:  # so that a new file can shrink; for an old one, this would write
             db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
@@ -168,24 +147,12 @@ def quick_check(path: Path) -> str:
         (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
         return "" if first == "ok" else str(first).splitlines()[-1]
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        return "" if is_busy(error) else str(error)
+        return "" if locks.is_busy(error) else str(error)
     finally:
         db.close()
 
 
 # Locks
-
-
-def wait_if_busy(
-    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
-) -> R:
-    """Make an attempt, and repeat it while another process holds the database."""
-    try:
-        return attempt()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
-    return wait_for_lock(path, attempt, timeout, on_wait)
 
 
 class RunLock:
@@ -216,12 +183,9 @@ class RunLock:
             os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
 
     def _lock(self) -> None:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not retry_lock(self._handle):
-                self.close()
-                raise RunOwned(explain_owner(self._path.stem, read_owner(self._path))) from None
+        if not locks.lock_handle(self._handle):
+            self.close()
+            raise RunOwned(locks.explain_owner(self._path.stem, locks.read_owner(self._path)))
 
     def _is_in_place(self) -> bool:
         """Return whether the locked file is the one that other processes open."""
@@ -258,8 +222,8 @@ def explain_error(error: BaseException, path: Path) -> str:
     text, number = str(error), getattr(error, "errno", None)
     if path.is_dir():
         return f'the run store "{path}" is a folder: move it away, or set COUNCIL_DATA to another folder'
-    if is_busy(error):
-        return f'the run store "{path}" is busy: {describe_wait(find_holders(path))}'
+    if locks.is_busy(error):
+        return f'the run store "{path}" is busy: {locks.describe_wait(locks.find_holders(path))}'
     if number in (errno.EMFILE, errno.ENFILE) or ("unable to open" in text and not _can_open_files()):
         return f'the run store "{path}" cannot be opened, because too many files are open: run fewer councils at once, or raise `ulimit -n`'
     if is_read_only_error(error):
@@ -288,13 +252,6 @@ def explain_newer(version: int, path: Path) -> str:
     )
 
 
-def explain_other(version: int, is_ours: bool, path: Path) -> str:
-    """Explain a database that this version does not use: one of a newer version, or of another program."""
-    if is_ours:
-        return explain_newer(version, path)
-    return f'"{path}" is a database of another program, and was not changed: move it away, or set COUNCIL_DATA to another folder'
-
-
 def is_read_only_error(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -309,17 +266,11 @@ def _can_open_files() -> bool:
     return True
 
 
-def is_writable(path: Path) -> bool:
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-
-
 # Read only
 
 
 class ReadOnlyCopy:
-    """A database that cannot be written: opened as it is, or as a temporary copy if it has to be recovered or
-    migrated.
-    """
+    """A read-only database: opened as it is, or as a temporary copy if it has to be recovered or migrated."""
 
     def __init__(self, path: Path) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -361,8 +312,10 @@ class ReadOnlyCopy:
 
 def has_lost_file(path: Path) -> bool:
     """Return whether the file is empty although its log is not. SQLite would delete the log."""
+    if not path.exists() or path.stat().st_size:
+        return False
     log = log_of(path)
-    return path.exists() and path.stat().st_size == 0 and log.exists() and log.stat().st_size > 0
+    return log.exists() and log.stat().st_size > 0
 
 
 def log_of(path: Path) -> Path:
@@ -377,13 +330,9 @@ _last_checks: dict[Path, float] = {}  # by database: when this process checked i
 
 
 class SqliteStore(RunStore):
-    """Run store in one SQLite file.
-
-    A store that cannot be written can still be read. A run is locked by a file lock.
-    """
+    """Run store in one SQLite file, which may be read-only. A run is locked by a file lock."""
 
     database_errors = (OSError, sqlite3.Error, OverflowError, UnicodeDecodeError)
-    begin = "BEGIN IMMEDIATE"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -399,10 +348,10 @@ class SqliteStore(RunStore):
     def _open(self) -> sqlite3.Connection:
         try:
             make_private_folder(self.folder / "locks")
-            return wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
+            return locks.wait_for_lock(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
-            can_write = not self.path.is_file() or is_writable(self.path)
-            if can_write or not is_read_only_error(error):
+            can_write = os.access(self.path, os.W_OK) and os.access(self.folder, os.W_OK)
+            if can_write or not self.path.is_file() or not is_read_only_error(error):
                 raise
             self._copy, self.is_read_only = ReadOnlyCopy(self.path), True
             return self._copy.db
@@ -410,29 +359,47 @@ class SqliteStore(RunStore):
     def _open_to_read(self) -> sqlite3.Connection:
         return self._copy.db if self._copy else open_to_read(self.path)
 
-    def _begin_again(self, jobs: Sequence[Job], error: BaseException) -> None:
-        """The second attempt raises other problems than a busy database.
+    def _commit(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        if not any(job.work for job in jobs):
+            return [(None, None)] * len(jobs)
+        try:
+            if not self._is_open:
+                self._db, self._is_open = self._open(), True
+                self._texts.clear()
+            self._begin(jobs)
+            outcomes = [self._execute_write(job) for job in jobs]
+            self._db.execute("COMMIT")
+        except Exception as error:  # the thread must continue
+            with suppress(*self.database_errors):
+                self._db.execute("ROLLBACK")
+            self._texts.clear()
+            return self._fail_all(jobs, error)
+        return outcomes
 
-        A run of this process may have paid for its rows.
-        """
-        begin = partial(self._db.execute, self.begin)
-        wait_if_busy(
+    def _begin(self, jobs: Sequence[Job]) -> None:
+        """Start the transaction. Without a time limit if a run of this process may have paid for its rows."""
+        begin = partial(self._db.execute, "BEGIN IMMEDIATE")
+        with suppress(*self.database_errors):
+            begin()
+            return
+        locks.wait_for_lock(  # the second attempt raises other problems than a busy database
             self.path,
             begin,
             lambda: None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S,
-            lambda owners: self.on_wait(f"the run store is busy: {describe_wait(owners)}"),
+            lambda owners: self.on_wait(f"the run store is busy: {locks.describe_wait(owners)}"),
         )
 
     def _read_again(self, work: Work | None, error: BaseException) -> Any:
         if not isinstance(error, sqlite3.OperationalError):
             raise error
-        return wait_if_busy(self.path, lambda: read_snapshot(self._read_db, work), lambda: READ_TIMEOUT_S)
+        return locks.wait_for_lock(self.path, lambda: read_snapshot(self._read_db, work), lambda: READ_TIMEOUT_S)
 
     def _explain(self, error: BaseException) -> str:
         return explain_error(error, self.path)
 
-    def _refuse_write(self) -> None:
-        raise StoreError(self._explain(sqlite3.OperationalError("attempt to write a readonly database")))
+    def _require_writable(self) -> None:
+        if self.is_read_only:
+            raise StoreError(self._explain(sqlite3.OperationalError("attempt to write a readonly database")))
 
     def _close_connections(self) -> None:
         if self._read_db is not None and self._copy is None:
@@ -447,8 +414,7 @@ class SqliteStore(RunStore):
 
         A process does this every ten minutes, and checks a large database once a day.
         """
-        if self.is_read_only:
-            self._refuse_write()
+        self._require_writable()
         now = time.time()
         if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
             return
@@ -474,8 +440,7 @@ class SqliteStore(RunStore):
 
     async def check_integrity(self) -> list[str]:
         """Return the problems that SQLite's integrity check finds."""
-        rows = await self._read(lambda db: db.execute("PRAGMA integrity_check").fetchall())
-        return [row[0] for row in rows if row[0] != "ok"]
+        return [problem for (problem,) in await self._select("PRAGMA integrity_check") if problem != "ok"]
 
     async def shrink(self, *, may_rewrite: bool = True) -> None:
         """Return the space of deleted runs to the file system."""
@@ -483,16 +448,14 @@ class SqliteStore(RunStore):
 
     async def size(self) -> int:
         """Return the bytes of the database, including those not yet in its main file."""
-        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return sum(file.stat().st_size for file in (self.path, log_of(self.path)) if file.exists())
 
     # Owners
 
     @asynccontextmanager
     async def lock_run(self, run: str, *, is_new: bool = False) -> AsyncIterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
-        if self.is_read_only:
-            self._refuse_write()
+        self._require_writable()
         try:
             lock = RunLock(self._lock_path(run))
         except OSError as error:
@@ -501,11 +464,11 @@ class SqliteStore(RunStore):
             yield
 
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:
-        return {run for run in runs if is_locked(self._lock_path(run))}
+        return {run for run in runs if locks.is_locked(self._lock_path(run))}
 
-    async def find_owner(self, run: str) -> LockOwner | None:
+    async def find_owner(self, run: str) -> locks.LockOwner | None:
         """Return the process that executes a run, if one does and its name is known."""
-        return read_owner(self._lock_path(run))
+        return locks.read_owner(self._lock_path(run))
 
     async def delete_run(self, run: str) -> None:
         await super().delete_run(run)

@@ -7,35 +7,19 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from council.errors import StoreError, UsageError
 from council.settings.private_files import copy_private_file
+from council.store import sqlite
 from council.store.locks import is_busy, is_locked
-from council.store.sqlite import (
-    WRITE_TIMEOUT_S,
-    explain_error,
-    has_lost_file,
-    is_read_only_error,
-    log_of,
-    open_database,
-    quick_check,
-)
 
 PAGE_BYTES = 4096
 SIDE_FILES = ("-wal", "-shm")
 BY_ROW_ID = "ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"  # the order of creation
-# Tables that are made again from the others.
-DERIVED_TABLES = (
-    "summaries",
-    "search_words",
-    "search_index",
-    "search_index_data",
-    "search_index_idx",
-    "search_index_config",
-)
+INDEX_TABLES = ("search_index", "search_index_data", "search_index_idx", "search_index_config")
+DERIVED_TABLES = ("summaries", "search_words", *INDEX_TABLES)  # made again from the others
 
 
 def repair_store(folder: Path) -> list[str]:
@@ -46,7 +30,7 @@ def repair_store(folder: Path) -> list[str]:
     busy = [path.stem for path in (folder / "locks").glob("*.lock") if is_locked(path)]
     if not busy:
         return repair_file(database)
-    if quick_check(database):
+    if sqlite.quick_check(database):
         raise UsageError(
             f"the run store is damaged and cannot be repaired while run {busy[0]} is running: "
             f"wait for it, or stop it with `council cancel {busy[0]}`"
@@ -67,23 +51,21 @@ def repair_file(path: Path) -> list[str]:
             lost = _copy_readable_rows(path, target)
             kept = _replace_database(path, target)
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(explain_error(error, path)) from error
-    missing = f"; unreadable rows remain in {', '.join(lost)}" if lost else ""
-    return [
-        f'the readable rows were copied to a new database ({problem}){missing}; the old one is kept as "{kept.name}"'
-    ]
+        raise StoreError(sqlite.explain_error(error, path)) from error
+    rest = f"; unreadable rows remain in {', '.join(lost)}" if lost else ""
+    return [f'the readable rows were copied to a new database ({problem}){rest}; the old one is kept as "{kept.name}"']
 
 
 def _find_problem(path: Path) -> str:
     """Return the problem of the database, or "". Raise StoreError for one of a newer version or another program."""
-    if has_lost_file(path):
+    if sqlite.has_lost_file(path):
         return "the file is empty, but its log is not"
     if problem := _full_check(path):
         return problem
     try:
-        open_database(path).close()
+        sqlite.open_database(path).close()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # its version does not fit its tables
-        return "" if is_read_only_error(error) or is_busy(error) else str(error)
+        return "" if sqlite.is_read_only_error(error) or is_busy(error) else str(error)
     return ""
 
 
@@ -102,13 +84,8 @@ def _rebuild_indexes(path: Path) -> bool:
     return not _full_check(path)
 
 
-@contextmanager
-def _open_quietly(path: Path) -> Iterator[sqlite3.Connection]:
-    db = sqlite3.connect(path, isolation_level=None, timeout=WRITE_TIMEOUT_S)
-    try:
-        yield db
-    finally:
-        db.close()
+def _open_quietly(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path, isolation_level=None, timeout=sqlite.WRITE_TIMEOUT_S))
 
 
 def _replace_database(path: Path, target: Path) -> Path:
@@ -129,7 +106,7 @@ def _replace_database(path: Path, target: Path) -> Path:
 
 def _copy_readable_rows(source: Path, target: Path) -> list[str]:
     """Copy every table from both ends up to the damage. Return the tables that could not be read completely."""
-    open_database(target).close()
+    sqlite.open_database(target).close()
     copy = _copy_to_read(source, target)
     with _open_quietly(copy) as old, _open_quietly(target) as new:
         old.execute("PRAGMA query_only = 1")
@@ -153,8 +130,8 @@ def _copy_to_read(source: Path, empty: Path) -> Path:
     copy = empty.with_name("old.db")
     copy_private_file(source, copy)
     with suppress(FileNotFoundError):
-        copy_private_file(log_of(source), log_of(copy))
-    if has_lost_file(copy):
+        copy_private_file(sqlite.log_of(source), sqlite.log_of(copy))
+    if sqlite.has_lost_file(copy):
         copy_private_file(empty, copy)
     elif not _has_tables(copy):
         content, pages = _make_first_page(empty), copy.stat().st_size // PAGE_BYTES
@@ -194,11 +171,9 @@ def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) ->
     if not there:  # of an older version
         return True
     columns, key = _read_columns(new, table)
-    columns = [name for name in (*key, *columns) if name in there or name == "rowid"]  # row ids are the order of runs
-    columns = list(dict.fromkeys(columns))
-    return any(
-        _copy_rows(old, new, table, columns, ", ".join(f"{name}{order}" for name in key)) for order in ("", " DESC")
-    )
+    names = dict.fromkeys(name for name in (*key, *columns) if name in there or name == "rowid")  # the order of runs
+    orders = (", ".join(f"{name}{order}" for name in key) for order in ("", " DESC"))
+    return any(_copy_rows(old, new, table, list(names), order) for order in orders)
 
 
 def _read_columns(db: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:

@@ -1,7 +1,4 @@
-"""Summaries of runs: one short row for each run, so that lists read no setup and no report.
-
-Triggers keep them current.
-"""
+"""Summaries of runs: one short row for each, so that lists read no setup and no report. Triggers keep them current."""
 
 from __future__ import annotations
 
@@ -40,23 +37,20 @@ AFTER_CURSOR = "(unfinished, n) < (SELECT unfinished, n FROM summaries WHERE id 
 OPEN_DETACHED = "SELECT id FROM summaries WHERE +detached = 1 AND status IN ('queued', 'running') ORDER BY n"
 ENDED_DETACHED = "SELECT id FROM summaries WHERE detached = 1 AND status = 'complete' ORDER BY n DESC LIMIT ?"
 NEWEST_OF_FOLDER = "SELECT n, id FROM summaries WHERE folder = ? AND unfinished = ? ORDER BY n DESC LIMIT 1"
+NEWEST_RESUMABLE = f"SELECT id FROM summaries WHERE folder = ? AND {FILTERS['status']} ORDER BY n DESC LIMIT 1"
 RESUMABLE = json.dumps(sorted({*RunStatus} - {RunStatus.COMPLETE}))
 NO_LIMIT = 1 << 62  # rows
 
 
 def select_summaries(
-    db: Connection, filters: Mapping[str, object], before: str | None = None, limit: int | None = None
+    db: Connection, filters: Mapping[str, object], before: str | None, limit: int | None
 ) -> list[StoredRun]:
-    """Return the runs that match every filter: unfinished first, then newest.
-
-    `before` is the last run of the previous page.
-    """
+    """Return the runs that match every filter, unfinished first, then newest, after the run `before`."""
     where, values = _make_conditions(filters)
     if before:
         where, values = f"{where} AND {AFTER_CURSOR}", [*values, before]
-    rows = db.execute(
-        f"{SELECT_SUMMARIES} WHERE {where} {ORDER} LIMIT ?", (*values, NO_LIMIT if limit is None else limit)
-    )
+    most = NO_LIMIT if limit is None else limit
+    rows = db.execute(f"{SELECT_SUMMARIES} WHERE {where} {ORDER} LIMIT ?", (*values, most))
     return [_make_summary(row) for row in rows]
 
 
@@ -81,9 +75,3 @@ def select_newest(db: Connection, folder: str) -> str | None:
     """Return the newest run of a folder."""
     found = [db.execute(NEWEST_OF_FOLDER, (folder, unfinished)).fetchone() for unfinished in (0, 1)]
     return max((row for row in found if row), default=(0, None))[1]
-
-
-def select_newest_unfinished(db: Connection, folder: str) -> str | None:
-    query = f"SELECT id FROM summaries WHERE folder = ? AND {FILTERS['status']} ORDER BY n DESC LIMIT 1"
-    row = db.execute(query, (folder, RESUMABLE)).fetchone()
-    return row[0] if row else None

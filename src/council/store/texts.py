@@ -29,7 +29,6 @@ from council.types import JsonBytes
 MIN_CHARS = 160  # shorter texts stay in their row
 MIN_COMPRESSED_BYTES = 2048  # compressing a shorter text costs more time than its space is worth
 PLAIN_MARK = b"\0"  # first byte of a text that is not compressed
-NUMBER_TYPES = (int, float, bool, type(None))  # what a JSON value has besides texts, lists and objects
 REFERENCE, ENCODED = "$text", "$json"
 ATTACHED_MARK = '"attachments": [{'  # in the setup of a run with attachments
 BASE64_MARK = ";base64,"
@@ -52,7 +51,7 @@ class TextWriter:
 
     def _read_stored(self, db: Connection, run: str) -> None:
         (setup,) = db.execute("SELECT setup FROM runs WHERE id = ?", (run,)).fetchone() or ("{}",)
-        self._question = _find_question(setup)  # many prompts contain it
+        self._question = _find_question(json.loads(setup))  # many prompts contain it
         for n, body in db.execute("SELECT n, body FROM texts WHERE run = ?", (run,)):
             self._next = max(self._next, n + 1)
             with suppress(zlib.error):  # damaged: rows that refer to it cannot be read, but the run can be written
@@ -63,19 +62,20 @@ class TextWriter:
         packed: list[Row] = []
         for table, values in rows:
             if table in ("run", "queue", "detach"):
-                self._question = _find_question(str(values[-1]))
-                if ATTACHED_MARK in str(values[-1]):
-                    values = (*values[:-1], self._pack_setup(str(values[-1])))
+                values = (*values[:-1], self._pack_setup(str(values[-1])))
             packed.append((table, tuple([self._pack_value(value) for value in values])))
         self._references.clear()
         return packed
 
-    def _pack_setup(self, setup: str) -> str:
+    def _pack_setup(self, stored: str) -> str:
         """Return a setup with references instead of the contents of attachments, which are also parts of requests."""
-        value = json.loads(setup)
-        for one in _list_attachments(value):
+        setup = json.loads(stored)
+        self._question = _find_question(setup)
+        if ATTACHED_MARK not in stored:
+            return stored
+        for one in _list_attachments(setup):
             one["data"] = {REFERENCE: self._refer(one["data"])}
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(setup, ensure_ascii=False)
 
     def _pack_value(self, value: object) -> object:
         if isinstance(value, dict):
@@ -87,9 +87,7 @@ class TextWriter:
         return dump_compact(self._replace_texts(value))
 
     def pack_request(self, body: bytes) -> bytes:
-        """Return a request with references if it is JSON that can be restored exactly; any other is returned as it
-        is.
-        """
+        """Return a request with references if it is JSON that can be restored exactly, any other as it is."""
         if isinstance(body, JsonBytes):
             return REQUEST_MARK + self.pack(body.value).encode()
         with suppress(ValueError, RecursionError):  # not JSON, or a lone surrogate
@@ -104,12 +102,7 @@ class TextWriter:
         if isinstance(value, dict):
             if REFERENCE in value:  # not ours
                 return {REFERENCE: self._refer(dump_compact(value)), ENCODED: True}
-            return {
-                key: item
-                if (kind := type(item)) in NUMBER_TYPES or (kind is str and len(item) < MIN_CHARS)
-                else self._replace_texts(item)
-                for key, item in value.items()
-            }
+            return {key: self._replace_texts(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._replace_texts(item) for item in value]
         return value
@@ -194,8 +187,7 @@ class TextReader:
         row = self._db.execute("SELECT body FROM texts WHERE run = ? AND n = ?", (self._run, n)).fetchone()
         if row is None:
             raise ValueError(f"text {n} is missing")
-        body: bytes = row[0]
-        return body
+        return bytes(row[0])
 
 
 def _list_attachments(setup: Any) -> list[Any]:
@@ -222,9 +214,9 @@ def _divide(text: str) -> list[str]:
     return [*pieces, "\n".join(lines[start:])]
 
 
-def _find_question(setup: str) -> str:
+def _find_question(setup: Any) -> str:
     """Return the question of a run if it is long, or ""."""
-    question = (json.loads(setup).get("question") or {}).get("text") or ""
+    question = (setup.get("question") or {}).get("text") or ""
     return question if len(question) >= MIN_CHARS else ""
 
 
@@ -276,11 +268,10 @@ def unindex_run(db: Connection, run: str, *, forget_words: bool = False) -> None
         return
     with _only_index(db):
         words = _list_words(db, run)
-        db.execute(
-            "INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)", (n, " ".join(words))
-        )
+        document = " ".join(words)
+        db.execute("INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)", (n, document))
         known = db.execute(KNOWN_WORDS, (json.dumps(words),)).fetchall() if forget_words else []
-        unused = [row for row in known if not list(_find_documents(db, row[0], 1))]
+        unused = [row for row in known if not _find_documents(db, row[0], 1)]
         db.executemany("DELETE FROM search_words WHERE word = ?", unused)
     db.execute("UPDATE summaries SET indexed = 0 WHERE n = ?", (n,))
 
@@ -329,7 +320,7 @@ def _only_index(db: Connection) -> Iterator[None]:
 
 
 def _list_words(db: Connection, run: str) -> list[str]:
-    found = set(chain.from_iterable(text.split() for text in _iter_texts(db, run)))
+    found = set(chain.from_iterable(text.casefold().split() for text in _iter_texts(db, run)))
     words = {word for word in found if word.isalnum()}  # the pattern is slower
     words.update(WORD.findall(" ".join(found - words)))
     long = [word for word in words if len(word) > PIECE_CHARS]
@@ -340,11 +331,7 @@ def _list_words(db: Connection, run: str) -> list[str]:
 
 
 def _iter_texts(db: Connection, run: str) -> Iterator[str]:
-    """Yield the question, statements and answers of a run, without case."""
-    return (text.casefold() for text in _iter_original_texts(db, run))
-
-
-def _iter_original_texts(db: Connection, run: str) -> Iterator[str]:
+    """Yield the question, statements and answers of a run."""
     texts = TextReader(db, run).read_all()
     for (found,) in db.execute(SEARCHABLE, (run,)):
         yield from (text for text in texts.unpack(found) if isinstance(text, str))
@@ -353,15 +340,13 @@ def _iter_original_texts(db: Connection, run: str) -> Iterator[str]:
 def list_texts(db: Connection, run: str) -> list[str]:
     """Return the question of a run, then its answer and its statements, the newest first; of a damaged run none."""
     with suppress(ValueError, TypeError):
-        question, *others = _iter_original_texts(db, run)
+        question, *others = _iter_texts(db, run)
         return [question, *reversed(others)]
     return []
 
 
 def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list[str]:
-    """Return the runs whose question, statements and answer contain all of the words, ignoring case, in the order of
-    lists.
-    """
+    """Return the runs whose question, statements and answer contain all of the words, in the order of lists."""
     wanted = [word.casefold() for word in words]
     found, unsure = _look_up(db, wanted) if has_index(db) else (None, wanted)
     matches = (
@@ -373,9 +358,7 @@ def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list
 
 
 def _look_up(db: Connection, wanted: Sequence[str]) -> tuple[set[int] | None, list[str]]:
-    """Return the numbers of the runs that may match, None for all, and the words that have to be looked up in their
-    texts.
-    """
+    """Return the numbers of the runs that may match, None for all, and the words to look up in their texts."""
     found: set[int] | None = None
     unsure: list[str] = []
     for word in wanted:
@@ -399,7 +382,7 @@ def _find_part(db: Connection, part: str) -> set[int] | None:
     found: set[int] = set()
     left = MAX_MATCHES
     for word in words:
-        documents = list(_find_documents(db, word, left))
+        documents = _find_documents(db, word, left)
         found.update(documents)
         left -= len(documents)
         if left <= 0:
@@ -407,9 +390,9 @@ def _find_part(db: Connection, part: str) -> set[int] | None:
     return found
 
 
-def _find_documents(db: Connection, word: str, limit: int) -> Iterator[int]:
+def _find_documents(db: Connection, word: str, limit: int) -> list[int]:
     query = "SELECT rowid FROM search_index WHERE search_index MATCH ? LIMIT ?"
-    return (n for (n,) in db.execute(query, (f'"{word}"', limit)))
+    return [n for (n,) in db.execute(query, (f'"{word}"', limit))]
 
 
 def _iter_candidates(db: Connection, found: set[int] | None) -> Iterator[tuple[int, str, bool]]:
@@ -425,8 +408,8 @@ def _contains(db: Connection, run: str, words: Sequence[str]) -> bool:
     """Return whether each of the words is in a text of the run."""
     missing = set(words)
     with suppress(ValueError, TypeError):  # a damaged run does not hide the others
-        for text in _iter_texts(db, run) if missing else ():
-            missing -= {word for word in missing if word in text}
-            if not missing:
-                break
+        texts = _iter_texts(db, run)
+        while missing and (text := next(texts, None)) is not None:
+            text = text.casefold()
+            missing = {word for word in missing if word not in text}
     return not missing

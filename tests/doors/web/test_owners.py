@@ -16,7 +16,8 @@ import pytest
 
 from council.doors.web.access import OPERATIONS
 from council.runs.service import Convener
-from council.store.interface import Hold, Store, StoreAddress
+from council.store.interface import Hold, StoreAddress
+from council.store.run_store import RunStore
 from tests.acceptance.workers import held_worker
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import Json, Response, environment
@@ -75,7 +76,7 @@ def make_runs(site: Site) -> tuple[str, str]:
     """Make a complete run and a queued run with an open question, an attachment and spending, of the other user."""
     user: Json = {"user": OTHER, "user_cap": 5.0}
 
-    async def work(store: Store) -> tuple[str, str]:
+    async def work(store: RunStore) -> tuple[str, str]:
         convener = Convener(site.folder, site.env, flags=user, store=store)
         try:
             plan = await convener.plan([f"Should {WORD} move to cold storage?"], protocol="triad")

@@ -17,8 +17,9 @@ import pytest
 from council.doors.web.access import OPERATIONS
 from council.runs.service import Convener
 from council.runs.tokens import Scope, add_token, revoke_token
-from council.store.interface import Hold, Store, StoreAddress
-from council.store.run_store import open_store
+from council.store.interface import Hold, StoreAddress
+from council.store.run_store import RunStore
+from council.store.shared import open_store
 from tests.acceptance.helpers import Terminal, Workspace
 from tests.acceptance.workers import held_worker
 from tests.doors.web.conftest import write_project
@@ -40,7 +41,7 @@ BODIES: dict[str, Json] = {"answer_ask": {"answer": "x"}}
 class Site(WebServer):
     """Server with users, whose runs stay queued."""
 
-    def with_store(self, work: Callable[[Store], Awaitable[R]]) -> R:
+    def with_store(self, work: Callable[[RunStore], Awaitable[R]]) -> R:
         async def run() -> R:
             convener = Convener(self.folder, self.env)
             try:

@@ -392,8 +392,8 @@ def format_summary(summary: Summary) -> list[str]:
     counts += [f"{now.left:,} left"] if now.left else []
     lines = [", ".join(counts), _format_cost(summary)]
     for failure in now.failures[:MAX_LISTED_FAILURES]:
-        run = f" (run {failure.run})" if failure.run else ""
-        lines.append(f"! {failure.id} (line {failure.line}): {failure.status}: {failure.reason}{run}")
+        run = f" (run {failure['run']})" if failure["run"] else ""
+        lines.append(f"! {failure['id']} (line {failure['line']}): {failure['status']}: {failure['reason']}{run}")
     hidden = now.incomplete + now.failed - MAX_LISTED_FAILURES
     if hidden > 0:
         lines.append(f"! and {format_count(hidden, 'row')} more, which have an error in the output file")

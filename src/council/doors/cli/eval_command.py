@@ -624,7 +624,7 @@ def outcome_command() -> click.Command:
                     )
                 row: OutcomeObject = {"schema": "council.outcome/1", **found[0]}
             else:
-                row = await label_run(convener, run, label, note)
+                row = await label_run(convener.store, await convener.resolve_run(run), label, note)
             if params["json"]:
                 print_json(row)
             else:

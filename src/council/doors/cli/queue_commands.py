@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -14,7 +14,7 @@ from council.doors.cli.runner import make_command, make_runner
 from council.doors.cli.tables import format_table
 from council.render.terminal import format_seconds
 from council.runs.service import Convener
-from council.store.interface import WaitingRun, WorkerRow, WorkerStore
+from council.store.interface import WaitingRun, WorkerRow
 from council.store.migrations import list_migrations
 from council.text_cleanup import single_line
 from council.version import __version__
@@ -53,7 +53,7 @@ def list_workers(json: bool, **params: Any) -> int:
             return _show(
                 json, [], [], "a local store has no list of workers: its worker starts with the first queued run"
             )
-        workers = await cast(WorkerStore, convener.store).list_workers()
+        workers = await convener.store.list_workers()
         about = "no worker is alive: start one with `council serve worker`"
         return _show(json, [_describe_worker(one) for one in workers], _format_workers(workers), about)
 

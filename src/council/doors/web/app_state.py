@@ -24,7 +24,8 @@ from council.runs.service import Convener
 from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
 from council.settings.schema import quote_value
-from council.store.interface import RequestKey, Store
+from council.store.interface import RequestKey
+from council.store.run_store import RunStore
 from council.text_cleanup import single_line
 
 KEEP_KEYS_S = 7 * 86400.0  # seconds that the key of a request is kept
@@ -81,7 +82,7 @@ class AppState:
         return await self.shared_convener.find_owned_run(run, user.owner)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> RunStore:
         return self.shared_convener.store
 
     # Users
