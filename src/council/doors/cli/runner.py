@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,14 +22,15 @@ from council.doors.cli.params import (
     RunRequest,
     check_grace,
     check_output_path,
-    config_option,
+    common_options,
+    make_flag,
     parse_members,
     parse_seats,
     print_json,
+    print_result,
 )
 from council.doors.cli.terminal_input import (
     HumanPrompter,
-    TerminalKeyboard,
     ask_trust,
     confirm_start,
     cost_reason,
@@ -37,9 +39,9 @@ from council.doors.cli.terminal_input import (
 )
 from council.doors.cli.views import (
     JsonlView,
-    NoKeyboard,
     NoView,
     PipeSafeView,
+    TerminalKeyboard,
     View,
     erase_lines,
     handle_signals,
@@ -56,7 +58,7 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
-from council.engine.plan_object import PlanAdvice, PlanObject
+from council.engine.plan_object import PlanAdvice, PlanObject, PricedProtocol
 from council.engine.records import ReportObject
 from council.errors import CouncilError, PacketRefused, TrustRequired, UsageError
 from council.events import Entry
@@ -78,6 +80,10 @@ from council.settings.private_files import open_named_file
 from council.settings.workspace_trust import TrustSource, store_trust
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
+
+# Flags that are settings: with a value, and without one.
+VALUES = ("timeout", "seat_count", "max_cost", "packet_tokens", "effort", "priority", "report_dir")
+SWITCHES = ("cheap", "allow_unpriced", "no_resend", "no_warm", "hedge", "check", "notify", "trust")
 
 
 @dataclass(slots=True)
@@ -108,30 +114,20 @@ class Runner:
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
-        settings = {
-            "timeout": params.get("timeout"),
+        settings = {name: params.get(name) for name in VALUES}
+        settings |= {name: params.get(name) or None for name in SWITCHES}
+        settings |= {
             "seats": parse_seats(params.get("seat") or ()),
             "models": parse_members(params.get("models") or (), params.get("members")),
-            "cheap": params.get("cheap") or None,
-            "seat_count": params.get("seat_count"),
             "exclude_family": params.get("exclude_family") or None,
+            "grace": check_grace(params.get("grace")),
             "profile": profile,
         }
-        settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
-        settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
-        settings |= {"no_warm": params.get("no_warm") or None, "hedge": params.get("hedge") or None}
-        settings |= {"check": params.get("check") or None, "packet_tokens": params.get("packet_tokens")}
-        settings |= {
-            "effort": params.get("effort"),
-            "notify": params.get("notify") or None,
-            "priority": params.get("priority"),
-        }
-        settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         show, as_json, jsonl = params.get("show") or "", bool(params.get("json")), bool(params.get("jsonl"))
         runner = cls(
             settings,
-            config=Path(params["config"]) if params.get("config") else None,
+            config=config_path(params),
             json=as_json,
             jsonl=jsonl,
             verbose=bool(params.get("verbose") or show),
@@ -179,9 +175,8 @@ class Runner:
                 return self._show_plan(plan, await find_advice(convener, request, plan))
             self.require_words(plan)
             await convener.open_store(plan.protocol.name, plan.question.task)
-            if not await self._present_plan(plan.as_json(), self._start_reason(plan, convener.settings)):
-                click.echo("council: not started, nothing was spent", err=True)
-                return EXIT_INTERRUPTED
+            if not await self._present_plan(plan.as_json(), self.start_reason(plan, convener.settings)):
+                return say_not_started()
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
 
         return self.with_convener(job)
@@ -259,10 +254,8 @@ class Runner:
         async def job(convener: Convener) -> int:
             plan = await convener.plan_fork(run, phase=phase, seats=seats)
             self._require_terminal(plan)
-            why = cost_reason(plan, convener.settings) if self.may_confirm and has_terminal() else ""
-            if not await self._present_plan(plan, why):
-                click.echo("council: not started, nothing was spent", err=True)
-                return EXIT_INTERRUPTED
+            if not await self._present_plan(plan, cost_reason(plan, convener.settings) if self.can_confirm else ""):
+                return say_not_started()
             return await self.run_with_view(
                 convener,
                 lambda view, stop: convener.fork(run, view.on_event, phase=phase, seats=seats, stop=stop),
@@ -343,8 +336,7 @@ class Runner:
 
     def _guard_view(self, on_broken_pipe: Callable[[], None]) -> PipeSafeView:
         """Return the view of this command line, which owns the terminal until it is closed."""
-        keyboard = TerminalKeyboard(sys.stderr.fileno()) if self.is_live else NoKeyboard()
-        keyboard.hide_typing()
+        keyboard = TerminalKeyboard(sys.stderr.fileno() if self.is_live else None)
         return PipeSafeView(self._make_view(), on_broken_pipe, keyboard)
 
     def _exit_at_once(self, view: PipeSafeView) -> NoReturn:
@@ -358,18 +350,17 @@ class Runner:
     def _can_prompt(self) -> bool:
         return self.may_prompt and has_terminal()
 
-    async def confirm_start(self, plan: Plan, settings: Settings) -> bool:
-        """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
-        why = self._start_reason(plan, settings)
-        return not why or await confirm_start(why)
+    @property
+    def can_confirm(self) -> bool:
+        return self.may_confirm and has_terminal()
 
-    def _start_reason(self, plan: Plan, settings: Settings) -> str:
-        """Return why the user has to confirm the run; "" off a terminal."""
-        return start_reason(plan, settings) if self.may_confirm and has_terminal() else ""
+    def start_reason(self, plan: Plan, settings: Settings) -> str:
+        """Return why the user has to confirm the run; "" off a terminal, where only the cap applies."""
+        return start_reason(plan, settings) if self.can_confirm else ""
 
     def require_words(self, plan: Plan) -> None:
         """Raise UsageError if nothing was named and the user cannot be asked about it: nothing is sent unasked."""
-        if plan.inferred is Inferred.TASK and not self.yes and not (self.may_confirm and has_terminal()):
+        if plan.inferred is Inferred.TASK and not self.yes and not self.can_confirm:
             raise UsageError(
                 f"no question was given, nothing was sent: to review {describe_material(plan)} run council validate or "
                 'council --yes, to ask run council "your question", or see council --help'
@@ -446,11 +437,7 @@ class Runner:
 
     def _show_plan(self, plan: Plan, advice: PlanAdvice | None) -> int:
         shown = plan.as_json() | ({"advice": advice} if advice else {})
-        if self.format == "json":
-            print_json(shown)
-        else:
-            write_lines("\n".join(terminal.format_plan(shown)), ascii=self.ascii)
-        return 0
+        return self.print_lines(shown, terminal.format_plan(shown))
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
         result = minutes.report or build_report(minutes)
@@ -529,9 +516,17 @@ class Runner:
         else:
             write_parts([TextPart(text)], raw=True)
 
+    def print_lines(self, value: Any, lines: Iterable[str]) -> int:
+        """Print a value as JSON, or the lines that show it, wrapped at a terminal. Return the exit code of success."""
+        return print_result(self.format == "json", value, lines, partial(write_lines, ascii=self.ascii))
+
     def print_status(self, lines: list[str]) -> None:
         if not (self.quiet or self.jsonl) and lines:
             write_status("\n".join(lines), ascii=self.ascii)
+
+
+def config_path(params: Json) -> Path | None:
+    return Path(params["config"]) if params.get("config") else None
 
 
 def human_seats(plan: PlanObject) -> list[str]:
@@ -546,6 +541,11 @@ def _choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
         other = "--jsonl" if jsonl else "--json"
         raise UsageError(f'--format "{format_name}" and {other} conflict, nothing was spent: give one of them')
     return "json" if json else format_name or ""
+
+
+def say_not_started() -> int:
+    click.echo("council: not started, nothing was spent", err=True)
+    return EXIT_INTERRUPTED
 
 
 def has_terminal() -> bool:
@@ -603,30 +603,35 @@ async def find_advice(convener: Convener, request: RunRequest, plan: Plan) -> Pl
 
 
 def price_advice(plan: Plan) -> PlanAdvice:
+    return {**price_protocol(plan), "why": plan.why}
+
+
+def price_protocol(plan: Plan) -> PricedProtocol:
     return {
         "protocol": plan.protocol.name,
         "rounds": int(plan.options.get("rounds") or 1),
         "options": plan.given,
         "calls": plan.calls[1],
         "cost": None if plan.cost is None else plan.cost["expected"],
-        "why": plan.why,
     }
 
 
-JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")
-CONFIG_OPTION = config_option()
+# Management commands
+
+JSON_OPTION = make_flag("--json", help="Print JSON.")
+CONFIG_OPTION, HIDDEN_CONFIG_OPTION = common_options("config")[0], common_options("config")[0]
+HIDDEN_CONFIG_OPTION.hidden = True
+TEXT_FLAGS = ("raw", "no_color", "ascii")  # for text on a terminal
 
 
-HIDDEN_CONFIG_OPTION = click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", hidden=True)
+def with_convener(job: Callable[..., Awaitable[int]]) -> Callable[..., int]:
+    """Return the callback of a command: it runs the job with a convener and the flags of the command by name."""
 
+    def callback(**params: Any) -> int:
+        runner = Runner.from_flags({name: params.get(name) for name in ("config", "ascii")})
+        return runner.with_convener(lambda convener: job(convener, **params))
 
-def text_options() -> list[click.Option]:
-    """Return the options for text on a terminal."""
-    return [
-        click.Option(["--raw"], is_flag=True, help="Print Markdown as it is, also at a terminal."),
-        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
-        click.Option(["--ascii"], is_flag=True, help="Print only ASCII characters."),
-    ]
+    return callback
 
 
 def make_command(
@@ -634,15 +639,29 @@ def make_command(
 ) -> click.Command:
     """Create a management command with the common options. Help lists --config only where it has an effect."""
     config = CONFIG_OPTION if uses_config else HIDDEN_CONFIG_OPTION
-    return click.Command(
-        name, callback=callback, params=[*params, JSON_OPTION, config], help=help or COMMAND_HELP.get(name, "")
+    return make_plain_command(name, callback, *params, JSON_OPTION, config, help=help)
+
+
+def make_plain_command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
+    return click.Command(name, callback=callback, params=[*params], help=help or COMMAND_HELP.get(name, ""))
+
+
+def make_group(
+    name: str,
+    default: Callable[..., int],
+    *params: click.Parameter,
+    commands: Sequence[click.Command],
+    on_command: Callable[[click.Context, Json], None] = lambda context, params: None,
+) -> click.Group:
+    """Create a group of commands. `default` runs without a command; `on_command` gets the flags before a command."""
+
+    @click.pass_context
+    def callback(context: click.Context, /, **params: Any) -> int | None:
+        if context.invoked_subcommand is None:
+            return default(**params)
+        on_command(context, params)
+        return None
+
+    return click.Group(
+        name, commands, invoke_without_command=True, params=[*params], callback=callback, help=COMMAND_HELP[name]
     )
-
-
-def make_group(name: str, default: Any, *params: click.Parameter) -> click.Group:
-    """Create a group of commands whose `default` also runs without a command."""
-    return click.Group(name, invoke_without_command=True, params=[*params], help=COMMAND_HELP[name], callback=default)
-
-
-def make_runner(params: dict[str, Any]) -> Runner:
-    return Runner.from_flags(params)

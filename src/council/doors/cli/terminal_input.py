@@ -1,4 +1,4 @@
-"""Human seats at the terminal: show the prompt and read the typed answer."""
+"""What people type at the terminal: answers of human seats, confirmations and trust."""
 
 from __future__ import annotations
 
@@ -40,43 +40,6 @@ FREE_TEXT_HELP = (
     "Type your answer, on one or more lines. End it with a line that has a single dot; type a single - to abstain."
 )
 FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
-
-
-class TerminalKeyboard:
-    """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
-
-    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them
-    also discards a part of what was just drawn.
-    """
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-        self._shown_mode: int | None = None  # the local modes while typing was shown, if it is hidden now
-
-    def hide_typing(self) -> None:
-        with contextlib.suppress(termios.error):
-            local_mode = termios.tcgetattr(self._handle)[3]
-            if local_mode & termios.ECHO and self._is_foreground():
-                self._set_mode((local_mode & ~(termios.ECHO | termios.ECHONL)) | termios.NOFLSH)
-                self._shown_mode = local_mode
-
-    def show_typing(self) -> None:
-        if self._shown_mode is not None and self._is_foreground():
-            with contextlib.suppress(termios.error):
-                self._set_mode(self._shown_mode)
-            self._shown_mode = None
-
-    def _is_foreground(self) -> bool:
-        """Return whether this process may change the terminal: a background process would be stopped."""
-        try:
-            return os.tcgetpgrp(self._handle) == os.getpgrp()
-        except OSError:
-            return False
-
-    def _set_mode(self, local_mode: int) -> None:
-        modes = termios.tcgetattr(self._handle)
-        modes[3] = local_mode
-        termios.tcsetattr(self._handle, termios.TCSANOW, modes)
 
 
 class Abstained(Exception):

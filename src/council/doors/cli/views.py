@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -54,21 +55,6 @@ class View(Protocol):
     def close(self) -> None: ...
 
 
-class Keyboard(Protocol):
-    """Echo of typed keys on the terminal of the view."""
-
-    def hide_typing(self) -> None: ...
-    def show_typing(self) -> None: ...
-
-
-class NoKeyboard:
-    def hide_typing(self) -> None:
-        pass
-
-    def show_typing(self) -> None:
-        pass
-
-
 class NoView:
     """A view that shows nothing."""
 
@@ -99,6 +85,48 @@ class JsonlView(NoView):
         sys.stdout.flush()
 
 
+class TerminalKeyboard:
+    """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
+
+    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them
+    also discards a part of what was just drawn.
+    """
+
+    def __init__(self, handle: int | None) -> None:
+        self._handle = handle  # None: the view is not drawn, so that typing stays shown
+        self._shown_mode: int | None = None  # the local modes while typing was shown, if it is hidden now
+
+    def hide_typing(self) -> None:
+        if self._handle is None:
+            return
+        with suppress(termios.error):
+            local_mode = termios.tcgetattr(self._handle)[3]
+            if local_mode & termios.ECHO and _is_foreground(self._handle):
+                _set_mode(self._handle, (local_mode & ~(termios.ECHO | termios.ECHONL)) | termios.NOFLSH)
+                self._shown_mode = local_mode
+
+    def show_typing(self) -> None:
+        if self._handle is None or self._shown_mode is None or not _is_foreground(self._handle):
+            return
+        with suppress(termios.error):
+            _set_mode(self._handle, self._shown_mode)
+        self._shown_mode = None
+
+
+def _is_foreground(handle: int) -> bool:
+    """Return whether this process may change the terminal: a background process would be stopped."""
+    try:
+        return os.tcgetpgrp(handle) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _set_mode(handle: int, local_mode: int) -> None:
+    modes = termios.tcgetattr(handle)
+    modes[3] = local_mode
+    termios.tcsetattr(handle, termios.TCSANOW, modes)
+
+
 @dataclass(slots=True)
 class PipeSafeView:
     """A view that survives a closed pipe or terminal: it stops printing and calls `on_broken_pipe`, and the run
@@ -107,8 +135,11 @@ class PipeSafeView:
 
     view: View
     on_broken_pipe: Callable[[], None]
-    keyboard: Keyboard = NoKeyboard()  # noqa: RUF009  # it has no state
+    keyboard: TerminalKeyboard
     run: str = ""  # id of the shown run, once known
+
+    def __post_init__(self) -> None:
+        self.keyboard.hide_typing()
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         known = list(entries)
