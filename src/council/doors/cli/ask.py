@@ -81,7 +81,7 @@ def convene(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.runner import Runner
 
     request = build_request(words, params)
-    runner = Runner.from_flags(params, profile=request.options.get("profile"))
+    runner = Runner.from_flags(params)
     if params["priority"] is not None and not params["detach"]:
         raise click.UsageError(
             f"--priority {params['priority']} is for runs that workers execute, nothing was started: add --detach"
@@ -100,7 +100,7 @@ def show_packet(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.runner import Runner
 
     request = build_request(words, params)
-    runner = Runner.from_flags(params, profile=request.options.get("profile"))
+    runner = Runner.from_flags(params)
     reason = params["accept_secret"]
     return runner.show_packet(request) if reason is None else runner.accept_secrets(request, reason)
 

@@ -199,7 +199,7 @@ class BatchRunner:
 
     def _explain(self, error: RowErrors) -> UsageError:
         """Return the error for bad rows. Several problems are listed first, one line for each."""
-        if len(error.problems) == 1 or self.runner.json:
+        if len(error.problems) == 1 or self.runner.format == "json":
             return UsageError(f"{self.name}: {error.template}")
         write_status("\n".join(clean(f"{self.name}: {problem}") for problem in error.problems))
         return UsageError(
@@ -360,7 +360,7 @@ class ProgressBar(NoView):
             self._draw(f"checking row {count:,}")
 
     def on_row(self, row: EndedRow) -> None:
-        if row.error and self._stream and not self.is_drawn:
+        if row.error and not self.is_drawn:
             self._print(f"{row.id} {row.status}: {row.error}")
 
     def tick(self, now: float) -> None:
@@ -391,9 +391,8 @@ class ProgressBar(NoView):
         return bar + dot.join(parts)
 
     def _print(self, line: str) -> None:
-        if self._stream:
-            self._erase()
-            self._write(f"{self._clean(line)}\n")
+        self._erase()
+        self._write(f"{self._clean(line)}\n")
 
     def _draw(self, line: str) -> None:
         if not (self._stream and self.is_drawn):
@@ -407,7 +406,7 @@ class ProgressBar(NoView):
         return to_ascii(clean(line)) if self._symbols.ascii else clean(line)
 
     def _erase(self) -> None:
-        if self._stream and self._shown:
+        if self._shown:
             self._shown = ""
             self._write("\r\x1b[K")
 

@@ -435,9 +435,7 @@ def chat_command() -> click.Command:
 def chat(words: tuple[str, ...], **params: Any) -> int:
     params = dict.fromkeys(OTHER_FLAGS) | params | {"no_stdin": True}
     request = build_request((), params)
-    runner = replace(
-        Runner.from_flags(params, profile=request.options.get("profile")), keeps_open=True, shows_hints=False
-    )
+    runner = replace(Runner.from_flags(params), keeps_open=True, shows_hints=False)
     conversation = Chat(runner, request)
     try:
         return _converse(conversation, " ".join(words).strip())

@@ -82,7 +82,7 @@ from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
 
 # Flags that are settings: with a value, and without one.
-VALUES = ("timeout", "seat_count", "max_cost", "packet_tokens", "effort", "priority", "report_dir")
+VALUES = ("timeout", "seat_count", "max_cost", "packet_tokens", "effort", "priority", "report_dir", "profile")
 SWITCHES = ("cheap", "allow_unpriced", "no_resend", "no_warm", "hedge", "check", "notify", "trust")
 
 
@@ -92,7 +92,6 @@ class Runner:
 
     flags: Json
     config: Path | None = None
-    json: bool = False
     jsonl: bool = False
     verbose: bool = False
     show: str = ""
@@ -113,7 +112,7 @@ class Runner:
     shows_hints: bool = True  # commands for the next step, in the last line
 
     @classmethod
-    def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
+    def from_flags(cls, params: Json) -> Runner:
         settings = {name: params.get(name) for name in VALUES}
         settings |= {name: params.get(name) or None for name in SWITCHES}
         settings |= {
@@ -121,14 +120,12 @@ class Runner:
             "models": parse_members(params.get("models") or (), params.get("members")),
             "exclude_family": params.get("exclude_family") or None,
             "grace": check_grace(params.get("grace")),
-            "profile": profile,
         }
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-        show, as_json, jsonl = params.get("show") or "", bool(params.get("json")), bool(params.get("jsonl"))
+        show, jsonl = params.get("show") or "", bool(params.get("jsonl"))
         runner = cls(
             settings,
             config=config_path(params),
-            json=as_json,
             jsonl=jsonl,
             verbose=bool(params.get("verbose") or show),
             show=show,
@@ -139,7 +136,7 @@ class Runner:
             ascii=bool(params.get("ascii")),
             fail_on=params.get("fail_on"),
             may_confirm=not (params.get("yes") or params.get("no_input")),
-            format=_choose_format(params.get("format"), as_json, jsonl),
+            format=_choose_format(params.get("format"), bool(params.get("json")), jsonl),
             may_prompt=not params.get("no_input"),
             raw=bool(params.get("raw")),
             yes=bool(params.get("yes")),
@@ -151,7 +148,7 @@ class Runner:
         """Raise UsageError if another flag asks for more than the answer."""
         if not self.answer_only:
             return
-        formats = "--jsonl" if self.jsonl else "--json" if self.json else f"--format {self.format}"
+        formats = "--jsonl" if self.jsonl else "--json" if self.format == "json" else f"--format {self.format}"
         other = "--verbose" if self.verbose else formats if self.format or self.jsonl else ""
         if other:
             what = "every statement" if self.verbose else "the whole run"
@@ -189,7 +186,7 @@ class Runner:
         async def job(convener: Convener) -> int:
             plan = await make_plan(convener, request)
             packet = plan.packet
-            if self.json:
+            if self.format == "json":
                 print_json({**preview_packet(plan), "receipt": make_packet_receipt(packet)})
                 return 0
             table = fit_table(format_packet_table(packet), sys.stdout)
