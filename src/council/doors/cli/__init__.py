@@ -32,8 +32,9 @@ from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if sys.stderr is None:  # closed by the parent process
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the parent process
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         from council.doors.cli.completion import complete
 
@@ -72,8 +73,7 @@ def _flush_output() -> None:
     """Write what is left, and drop it if the reader is gone: the interpreter would print a traceback at its exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except OSError:
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

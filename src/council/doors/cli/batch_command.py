@@ -250,7 +250,7 @@ class BatchRunner:
 
     def _make_bar(self, progress: Progress) -> ProgressBar:
         runner = self.runner
-        if runner.quiet or sys.stderr is None:
+        if runner.quiet:
             return ProgressBar(progress, None)
         is_ascii = runner.ascii or needs_ascii(sys.stderr)
         return ProgressBar(progress, sys.stderr, is_drawn=is_drawable(sys.stderr), symbols=Symbols(is_ascii))

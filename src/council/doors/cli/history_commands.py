@@ -39,7 +39,7 @@ from council.doors.cli.runner import (
     with_convener,
 )
 from council.doors.cli.tables import format_bytes, format_folder, format_table
-from council.doors.cli.terminal_input import TerminalReader, confirm
+from council.doors.cli.terminal_input import ask_yes_no
 from council.doors.cli.views import BOLD, PLAIN
 from council.engine.degraded import format_notice_lines
 from council.engine.layout import format_count
@@ -438,7 +438,7 @@ def _print_dry_run(rows: Sequence[RunRow], as_json: bool, none: str) -> int:
 async def _confirm_removal(rows: Sequence[RunRow]) -> bool:
     if len(rows) <= LIST_LIMIT:
         click.echo("\n".join(format_runs(rows, width=terminal_size(sys.stderr)[0])), err=True)
-    if await confirm(f"Remove {_count_runs(rows)}? [y/N]: ", TerminalReader()):
+    if await ask_yes_no(f"Remove {_count_runs(rows)}?"):
         return True
     click.echo("council: nothing was removed", err=True)
     return False

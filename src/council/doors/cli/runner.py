@@ -91,21 +91,21 @@ class Runner:
     """Options of one command line, and the jobs that run with them."""
 
     flags: Json
-    config: Path | None = None
-    jsonl: bool = False
-    verbose: bool = False
-    show: str = ""
-    answer_only: bool = False  # no missing parts above the answer, no lines after it
-    output: Path | None = None
-    quiet: bool = False
-    color: bool = True
-    ascii: bool = False
-    fail_on: str | None = None
-    may_confirm: bool = True  # ask for cost confirmation at a terminal
-    format: str = ""  # output format of the finished run; "" is the answer
-    may_prompt: bool = True  # ask human seats at the terminal
-    raw: bool = False  # print Markdown as it is, also at a terminal
-    yes: bool = False  # every confirmation is given
+    config: Path | None
+    jsonl: bool
+    verbose: bool
+    show: str
+    answer_only: bool  # no missing parts above the answer, no lines after it
+    output: Path | None
+    quiet: bool
+    color: bool
+    ascii: bool
+    fail_on: str | None
+    may_confirm: bool  # ask for cost confirmation at a terminal
+    format: str  # output format of the finished run; "" is the answer
+    may_prompt: bool  # ask human seats at the terminal
+    raw: bool  # print Markdown as it is, also at a terminal
+    yes: bool  # every confirmation is given
     finished: Minutes | None = None  # the last run, after it ended
     keeps_open: bool = False  # the store, between jobs
     has_start_lines: bool = False  # warnings or the plan were printed before the run
@@ -414,7 +414,7 @@ class Runner:
     @property
     def is_live(self) -> bool:
         """Return whether the terminal supports the live table."""
-        return not (self.jsonl or self.quiet) and bool(sys.stderr and sys.stderr.isatty()) and is_drawable(sys.stderr)
+        return not (self.jsonl or self.quiet) and is_drawable(sys.stderr)
 
     def _make_view(self) -> View:
         if self.jsonl:

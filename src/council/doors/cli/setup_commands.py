@@ -28,7 +28,7 @@ from council.doors.cli.runner import (
 )
 from council.doors.cli.terminal_input import (
     TerminalReader,
-    confirm,
+    ask_yes_no,
     confirm_trust,
     format_accepted_secrets,
     format_trust_request,
@@ -281,11 +281,6 @@ async def _ask_line(question: str) -> str:
     if line is None:
         raise click.Abort
     return line
-
-
-async def ask_yes_no(question: str) -> bool:
-    with closing(TerminalReader()) as reader:
-        return await confirm(f"{question} [y/N]: ", reader)
 
 
 MIN_STATE_WIDTH = 24  # columns

@@ -108,7 +108,6 @@ class HumanPrompter:
     convener: Convener
     view: PipeSafeView
     reader: TerminalReader = field(default_factory=TerminalReader)
-    write: Callable[[str], None] = write_status
 
     async def run(self) -> None:
         with contextlib.closing(self.reader):
@@ -121,14 +120,12 @@ class HumanPrompter:
 
     async def _ask_until_closed(self, question: OpenQuestion) -> None:
         """Ask until the question is answered here or closed elsewhere."""
-        typing, gone = (
-            asyncio.ensure_future(self._ask(question)),
-            asyncio.ensure_future(self._wait_until_closed(question)),
-        )
+        typing = asyncio.ensure_future(self._ask(question))
+        gone = asyncio.ensure_future(self._wait_until_closed(question))
         try:
             await asyncio.wait({typing, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not typing.done():
-                self.write("\nThis question is closed: it was answered elsewhere or timed out.")
+                write_status("\nThis question is closed: it was answered elsewhere or timed out.")
             else:
                 typing.result()
         finally:
@@ -144,18 +141,18 @@ class HumanPrompter:
 
     async def _ask(self, question: OpenQuestion) -> None:
         self.reader.discard_input()
-        self.write(f"\n{SEPARATOR}\n{clean(question['prompt']).strip()}\n{SEPARATOR}")
-        self.write(f"Your seat is {clean(question['seat'])}. {FIELDS_HELP if question['fields'] else FREE_TEXT_HELP}")
+        write_status(f"\n{SEPARATOR}\n{clean(question['prompt']).strip()}\n{SEPARATOR}")
+        write_status(f"Your seat is {clean(question['seat'])}. {FIELDS_HELP if question['fields'] else FREE_TEXT_HELP}")
         try:
-            answer = await FieldPrompter(self.reader, self.write).read_answer(question)
+            answer = await FieldPrompter(self.reader).read_answer(question)
         except Abstained:
             answer = ""
         try:
             await self.convener.answer(question["run"], question["key"], answer)
         except UsageError as error:
-            self.write(str(error))
+            write_status(str(error))
         else:
-            self.write("You abstained." if not answer.strip() else "Thank you.")
+            write_status("You abstained." if not answer.strip() else "Thank you.")
 
 
 @dataclass(slots=True)
@@ -163,7 +160,6 @@ class FieldPrompter:
     """Ask for fields one by one, and repeat a field whose value is invalid."""
 
     reader: TerminalReader
-    write: Callable[[str], None]
     end_of_input_count: int = 0  # consecutive end-of-input reads
 
     async def read_answer(self, question: OpenQuestion) -> str:
@@ -178,7 +174,7 @@ class FieldPrompter:
         if spec["kind"] in ("rows", "group", "list"):
             return await self._ask_values(spec)
         if spec["kind"] == "text" and main:
-            self.write(f"{_format_label(spec)} (end with a line that has a single dot)")
+            write_status(f"{_format_label(spec)} (end with a line that has a single dot)")
             return await self._read_text()
         while True:
             line = await self._read_line(f"{_format_label(spec)}{_format_choices(spec)}: ")
@@ -187,13 +183,13 @@ class FieldPrompter:
             try:
                 return FIELD_PARSERS[spec["kind"]](spec, line)
             except ValueError as error:
-                self.write(f"  {error}")
+                write_status(f"  {error}")
 
     async def _ask_values(self, spec: FormField) -> Any:
         if spec["kind"] == "group":
-            self.write(f"{_format_label(spec)}:")
+            write_status(f"{_format_label(spec)}:")
             return {inner["name"]: await self._ask_value(inner) for inner in spec["fields"]}
-        self.write(f"{_format_label(spec)} (one per line{_format_count(spec)}; an empty line ends the list)")
+        write_status(f"{_format_label(spec)} (one per line{_format_count(spec)}; an empty line ends the list)")
         values: list[Any] = []
         while len(values) < spec.get("maxItems", 100):
             value = await (self._ask_row(spec) if spec["kind"] == "rows" else self._ask_item(spec))
@@ -202,7 +198,7 @@ class FieldPrompter:
             elif len(values) >= spec.get("minItems", 0):
                 break
             else:
-                self.write(f"  at least {spec.get('minItems')} required")
+                write_status(f"  at least {spec.get('minItems')} required")
         return values
 
     async def _ask_row(self, spec: FormField) -> Json | None:
@@ -293,6 +289,11 @@ FIELD_PARSERS: dict[str, Callable[[FormField, str], Any]] = {
     "number": _parse_number,
     "text": lambda spec, line: line,
 }
+
+
+async def ask_yes_no(question: str) -> bool:
+    with contextlib.closing(TerminalReader()) as reader:
+        return await confirm(f"{question} [y/N]: ", reader)
 
 
 async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:

@@ -276,14 +276,8 @@ class ReplayPace:
 # Text
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty()
-
-
-def is_same_file(one: TextIO | None, other: TextIO | None) -> bool:
+def is_same_file(one: TextIO, other: TextIO) -> bool:
     """Return whether two streams are terminals, or write to the same pipe or file."""
-    if one is None or other is None:
-        return False
     if one.isatty() or other.isatty():
         return one.isatty() and other.isatty()
     try:
@@ -294,7 +288,7 @@ def is_same_file(one: TextIO | None, other: TextIO | None) -> bool:
 
 def write_status(text: str, *, ascii: bool = False, is_dim: bool = False) -> None:
     """Write lines to standard error, wrapped at their words on a terminal."""
-    shown = fit_lines(text, sys.stderr, ascii=ascii) if ascii or _is_terminal(sys.stderr) else text
+    shown = fit_lines(text, sys.stderr, ascii=ascii)
     if is_dim and is_drawable(sys.stderr):
         shown = "\n".join(f"{DIM}{line}{PLAIN}" if line else "" for line in shown.split("\n"))
     _write(sys.stderr, shown)
@@ -302,12 +296,12 @@ def write_status(text: str, *, ascii: bool = False, is_dim: bool = False) -> Non
 
 def write_lines(text: str, *, ascii: bool = False) -> None:
     """Write lines to standard output, wrapped at their words on a terminal."""
-    _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii) if ascii or _is_terminal(sys.stdout) else text)
+    _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii))
 
 
 def shows_markdown(raw: bool) -> bool:
     """Return whether Markdown on standard output is rendered for a terminal."""
-    return not raw and _is_terminal(sys.stdout) and is_drawable(sys.stdout)
+    return not raw and is_drawable(sys.stdout)
 
 
 def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, color: bool = True) -> None:
@@ -325,10 +319,8 @@ def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, co
 def write_document(parts: Iterable[str], *, ascii: bool = False) -> None:
     """Write a document to standard output as it is, part by part: a large one is never in memory as a whole."""
     for part in parts:
-        if sys.stdout is not None:
-            sys.stdout.write(to_ascii(part) if ascii else part)
-    if sys.stdout is not None:
-        sys.stdout.flush()
+        sys.stdout.write(to_ascii(part) if ascii else part)
+    sys.stdout.flush()
 
 
 def write_commands(text: str) -> None:
@@ -349,7 +341,6 @@ def erase_lines(stream: TextIO, lines: Sequence[str]) -> None:
     stream.flush()
 
 
-def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:  # the parent process may have closed it
-        stream.write(text if text.endswith("\n") else f"{text}\n")
-        stream.flush()
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(text if text.endswith("\n") else f"{text}\n")
+    stream.flush()
