@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.ci_log import CI_VARIABLES, guard_output
+from council.doors.cli.ci_log import guard_output
 from council.doors.cli.params import (
     COMPLETE_VARIABLE,
     HELP_FLAGS,
@@ -23,6 +23,7 @@ from council.doors.cli.params import (
     OLD_WORDS,
     OLD_WORDS_WITHOUT_NOTICE,
     VERBS,
+    before_dashes,
     fill_optional_values,
     place_continued_run,
     split_command,
@@ -40,8 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         sys.exit(complete(instruction))
     _accept_all_characters()
-    if any(name in os.environ for name in CI_VARIABLES):
-        guard_output()
+    guard_output()
     try:
         code = run(arguments)
     except KeyboardInterrupt:
@@ -81,7 +81,7 @@ def _flush_output() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
-    wants_json = _wants_json(_arguments_before_dashes(arguments))
+    wants_json = _wants_json(before_dashes(arguments))
     try:
         word, rest = split_command(fill_optional_values(place_continued_run(arguments, _is_run)))
         _name_replacement(word, arguments)
@@ -153,7 +153,7 @@ def _name_replacement(word: str, arguments: list[str]) -> None:
     """Say on standard error what to use instead of a word of an earlier version."""
     if word not in OLD_WORDS or word in OLD_WORDS_WITHOUT_NOTICE:
         return
-    flags = set(_arguments_before_dashes(arguments))
+    flags = set(before_dashes(arguments))
     if flags & {"-q", "--quiet"}:
         return
     from council.doors.cli.views import write_status  # only needed for this line
@@ -172,7 +172,7 @@ def _help_page(word: str, arguments: list[str]) -> str | None:
         from council.doors.cli.help import command_help
 
         return command_help(arguments)
-    asked = HELP_FLAGS.intersection(_arguments_before_dashes(arguments))
+    asked = HELP_FLAGS.intersection(before_dashes(arguments))
     if word.lower() in VERBS and asked and "--help-all" not in asked:
         from council.doors.cli.ask import task_page
 
@@ -216,9 +216,5 @@ def _one_line(message: str) -> str:
     return line if line.endswith("?") else line + "."
 
 
-def _wants_json(arguments: list[str]) -> bool:
+def _wants_json(arguments: Sequence[str]) -> bool:
     return bool({"--json", "--format=json"} & set(arguments)) or ("--format", "json") in pairwise(arguments)
-
-
-def _arguments_before_dashes(arguments: list[str]) -> list[str]:
-    return arguments[: arguments.index("--")] if "--" in arguments else arguments

@@ -54,7 +54,6 @@ class LineSource(Protocol):
 
     def read(self) -> str | None:
         """Return the next question or command, or None at the end of the input."""
-        ...
 
 
 class PipedLines:

@@ -16,7 +16,15 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import ALIASES, COMMAND_HELP, CURRENT_COMMANDS, HELP_FLAGS, OLD_WORDS, protocol_flags
+from council.doors.cli.params import (
+    ALIASES,
+    COMMAND_HELP,
+    CURRENT_COMMANDS,
+    HELP_FLAGS,
+    OLD_WORDS,
+    before_dashes,
+    protocol_flags,
+)
 from council.flags import flag_table
 
 COMMANDS_FILE = Path(__file__).parents[2] / "data" / "commands.json"
@@ -232,7 +240,7 @@ def command_help(arguments: Sequence[str]) -> str | None:
 
     The first argument is the command.
     """
-    given = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    given = before_dashes(arguments)
     commands = load_commands()
     if not HELP_FLAGS.intersection(given[1:]) or given[0] not in commands:
         return None

@@ -11,7 +11,7 @@ import re
 import select
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -235,9 +235,14 @@ def fill_optional_values(arguments: list[str]) -> list[str]:
     --mixed=true.
     """
     optional = {flag["flag"] for flag in protocol_flags() if "optional_value" in flag}
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    flags = [f"{argument}=true" if argument in optional else argument for argument in arguments[:end]]
-    return [*flags, *arguments[end:]]
+    given = before_dashes(arguments)
+    flags = [f"{argument}=true" if argument in optional else argument for argument in given]
+    return [*flags, *arguments[len(given) :]]
+
+
+def before_dashes(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments before `--`, after which only free text follows."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _valued_flags() -> set[str]:
