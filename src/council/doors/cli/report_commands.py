@@ -88,14 +88,14 @@ async def print_report(
     if gate and chosen == "json":
         print_json(read_report(minutes) | {"gate": gate})
     else:
-        _print_report(runner, chosen, render_parts_as(minutes, chosen, entries))
+        _write_report(runner, chosen, render_parts_as(minutes, chosen, entries))
     if gate is None:
         return 0
     runner.print_status([gate["why"]])
     return gate["exit"]
 
 
-def _print_report(runner: Runner, form: str, parts: Iterable[str]) -> None:
+def _write_report(runner: Runner, form: str, parts: Iterable[str]) -> None:
     if form == "md" and shows_markdown(runner.raw):
         runner.print_parts([TextPart("".join(parts))])
     elif form in COMMAND_FORMATS:
