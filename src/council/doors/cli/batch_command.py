@@ -249,11 +249,8 @@ class BatchRunner:
         os._exit(EXIT_INTERRUPTED)
 
     def _make_bar(self, progress: Progress) -> ProgressBar:
-        runner = self.runner
-        if runner.quiet:
-            return ProgressBar(progress, None)
-        is_ascii = runner.ascii or needs_ascii(sys.stderr)
-        return ProgressBar(progress, sys.stderr, is_drawn=is_drawable(sys.stderr), symbols=Symbols(is_ascii))
+        is_ascii = self.runner.ascii or needs_ascii(sys.stderr)
+        return ProgressBar(progress, None if self.runner.quiet else sys.stderr, Symbols(is_ascii))
 
     def _show_summary(self, summary: Summary) -> None:
         self.runner.print_lines(summary.as_json(), map(clean, format_summary(summary)))
@@ -346,11 +343,9 @@ class ProgressBar(NoView):
     time.
     """
 
-    def __init__(
-        self, progress: Progress, stream: TextIO | None, *, is_drawn: bool = False, symbols: Symbols | None = None
-    ) -> None:
-        self.progress, self._stream = progress, stream
-        self.is_drawn, self._symbols = is_drawn, symbols or Symbols(True)
+    def __init__(self, progress: Progress, stream: TextIO | None, symbols: Symbols) -> None:
+        self.progress, self._stream, self._symbols = progress, stream, symbols
+        self.is_drawn = is_drawable(stream)
         self._shown, self._last = "", time.monotonic()
 
     def show_checked(self, count: int) -> None:

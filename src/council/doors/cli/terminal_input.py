@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import re
 import sys
@@ -272,13 +273,16 @@ NUMBER_LABELS = {"integer": "a whole number", "number": "a number"}
 
 
 def _parse_number(spec: FormField, line: str) -> int | float:
+    label, low, high = NUMBER_LABELS[spec["kind"]], spec.get("minimum"), spec.get("maximum")
     try:
         number = int(line) if spec["kind"] == "integer" else float(line.replace(",", "."))
     except ValueError:
-        raise ValueError(f"enter {NUMBER_LABELS[spec['kind']]}") from None
-    low, high = spec.get("minimum"), spec.get("maximum")
+        raise ValueError(f"enter {label}") from None
+    if not -math.inf < number < math.inf:
+        raise ValueError(f"enter {label}")
     if (low is not None and number < low) or (high is not None and number > high):
-        raise ValueError(f"enter {NUMBER_LABELS[spec['kind']]} from {low} to {high}")
+        bounds = f"up to {high}" if low is None else f"from {low} on" if high is None else f"from {low} to {high}"
+        raise ValueError(f"enter {label} {bounds}")
     return number
 
 
