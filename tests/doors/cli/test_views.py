@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from council.doors.cli.views import (
     TerminalKeyboard,
     is_same_file,
     join_parts,
+    write_lines,
     write_parts,
     write_status,
 )
@@ -39,6 +41,28 @@ class BrokenView(NoView):
         raise OSError(self.number, "gone")
 
 
+class ListingView(NoView):
+    """A view that lists what it is told to show."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def catch_up(self, entries: Sequence[Entry]) -> None:
+        self.calls.append([entry.seq for entry in entries])
+
+    def on_event(self, entry: Entry) -> None:
+        self.calls.append(entry.seq)
+
+    def tick(self, now: float) -> None:
+        self.calls.append(now)
+
+    def show_stopping(self) -> None:
+        self.calls.append("stopping")
+
+    def close(self) -> None:
+        self.calls.append("closed")
+
+
 CONVENED = Entry(1, 100.0, ev.Convened("r2345", "a run", {}))
 NOTED = Entry(2, 100.0, ev.Noted("r2 skipped", "why"))
 
@@ -50,6 +74,17 @@ def test_a_run_continues_without_its_view_when_the_terminal_is_gone(number: int)
     view.on_event(NOTED)
     view.on_event(NOTED)
     assert calls == ["gone"]
+
+
+def test_everything_reaches_the_view() -> None:
+    shown = ListingView()
+    view = PipeSafeView(shown, lambda: None, TerminalKeyboard(None))
+    view.catch_up([CONVENED, NOTED])
+    view.on_event(NOTED)
+    view.tick(3.5)
+    view.show_stopping()
+    view.close()
+    assert shown.calls == [[1, 2], 2, 3.5, "stopping", "closed"]
 
 
 def test_another_fault_of_a_view_is_raised() -> None:
@@ -143,3 +178,28 @@ def test_folders_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 )
 def test_sizes_are_in_kilobytes_and_megabytes(size: int, shown: str) -> None:
     assert format_bytes(size) == shown
+
+
+def test_text_keeps_its_characters_unless_ascii_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    for screen in (Screen(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", screen)
+        monkeypatch.setattr(sys, "stdout", screen)
+        write_status("“one”")
+        write_status("“two”", ascii=True)
+        write_lines("“three”")
+        write_lines("“four”", ascii=True)
+        write_parts([TextPart("“five”")], raw=True)
+        assert screen.getvalue() == '“one”\n"two"\n“three”\n"four"\n“five”\n'
+
+
+def test_a_rendered_answer_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    write_parts([TextPart("“word” " * 30)], raw=False, ascii=True, color=False)
+    lines = screen.getvalue().rstrip("\n").split("\n")
+    assert 30 < max(len(line.rstrip()) for line in lines) <= 40
+    assert all(line.isascii() and "\x1b" not in line for line in lines)

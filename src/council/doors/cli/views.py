@@ -41,7 +41,7 @@ GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is go
 class View(Protocol):
     """A display of events while a run is active."""
 
-    def catch_up(self, entries: Iterable[Entry]) -> None: ...
+    def catch_up(self, entries: Sequence[Entry]) -> None: ...
     def on_event(self, entry: Entry) -> None: ...
     def tick(self, now: float) -> None: ...
     def suspend(self) -> AbstractContextManager[None]:
@@ -56,7 +56,7 @@ class View(Protocol):
 class NoView:
     """A view that shows nothing."""
 
-    def catch_up(self, entries: Iterable[Entry]) -> None:
+    def catch_up(self, entries: Sequence[Entry]) -> None:
         pass
 
     def on_event(self, entry: Entry) -> None:
@@ -139,10 +139,9 @@ class PipeSafeView:
     def __post_init__(self) -> None:
         self.keyboard.hide_typing()
 
-    def catch_up(self, entries: Iterable[Entry]) -> None:
-        known = list(entries)
-        self._remember_run(known[0].event if known else None)
-        self._guard(lambda: self.view.catch_up(known))
+    def catch_up(self, entries: Sequence[Entry]) -> None:
+        self._remember_run(entries[0].event)
+        self._guard(lambda: self.view.catch_up(entries))
 
     def on_event(self, entry: Entry) -> None:
         self._remember_run(entry.event)
@@ -167,7 +166,7 @@ class PipeSafeView:
         self._guard(self.view.close)
         self.keyboard.show_typing()
 
-    def _remember_run(self, event: ev.Event | None) -> None:
+    def _remember_run(self, event: ev.Event) -> None:
         if isinstance(event, ev.Convened):
             self.run = event.run
 
@@ -276,8 +275,8 @@ class ReplayPace:
 
 def is_same_file(one: TextIO, other: TextIO) -> bool:
     """Return whether two streams are terminals, or write to the same pipe or file."""
-    if one.isatty() or other.isatty():
-        return one.isatty() and other.isatty()
+    if one.isatty() and other.isatty():
+        return True
     try:
         return os.path.sameopenfile(one.fileno(), other.fileno())
     except (OSError, ValueError):  # an object without a file
