@@ -163,10 +163,10 @@ def test_a_table_is_cut_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_folders_are_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("HOME", "/people/ann")
     assert format_folder(str(tmp_path)) == "."
-    assert format_folder("/home/ann") == "~"
-    assert format_folder("/home/ann/work") == "~/work"
+    assert format_folder("/people/ann") == "~"
+    assert format_folder("/people/ann/work") == "~/work"
     assert format_folder("/srv/annual") == "/srv/annual"
     assert format_folder("/srv/twelve-12", width=60) == "…v/twelve-12"
     assert format_folder("/srv/twelve-12", width=84) == "/srv/twelve-12"
