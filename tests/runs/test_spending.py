@@ -206,3 +206,38 @@ def test_columns_are_aligned() -> None:
     lines = format_spending(summarize_spending(ROWS, "", "2026-11-15", None))
     table = lines[: lines.index("")]
     assert len({len(line) for line in table}) == 1
+
+
+def test_each_group_has_its_own_labels() -> None:
+    spent = summarize_spending(ROWS, "", "2026-11-15", None)
+    for group, labels in (
+        ("day", {"2026-11-14", "2026-11-15"}),
+        ("member", {"sim:m1", "sim:m2", "odd:m9"}),
+        ("folder", {"/srv/r1", "/srv/r2"}),
+    ):
+        lines = format_spending(spent, (group, group))
+        table = lines[: lines.index("")]
+        assert table[0].split()[:2] == ["by", group]
+        assert {line.split()[0] for line in table[1:]} == labels
+        assert lines.count(table[0]) == 1, "a group that is named twice is shown once"
+
+
+def test_groups_with_a_price_add_no_row_without_one() -> None:
+    lines = format_spending(summarize_spending(ROWS[:2], "", "2026-11-15", None), ("member",))
+    assert len(lines[: lines.index("")]) == 2
+
+
+def test_numbers_are_aligned_to_the_right() -> None:
+    spent = summarize_spending([row("r1"), *(row("r2", member="sim:m2") for _ in range(12))], "", "2026-11-15", None)
+    for group, column in (("member", "calls"), ("protocol", "runs")):
+        head, *rows = format_spending(spent, (group,))[: 3 if group == "member" else 2]
+        end = head.index(column) + len(column)
+        assert all(line[end - 1].isdigit() and not line[end : end + 1].strip() for line in rows)
+
+
+def test_nothing_spent_is_one_line_with_the_rest_of_the_day() -> None:
+    assert format_spending(summarize_spending([], "", "2026-11-15", None)) == ["no paid calls"]
+    assert format_spending(summarize_spending([], "2026-11-01", "2026-11-15", 2.0)) == [
+        "no paid calls since 2026-11-01",
+        "today $0.00 of $2.00, $2.00 left",
+    ]

@@ -179,14 +179,19 @@ class PlanLine(TypedDict):
     change: NotRequired[Literal["newer", "unlisted"]]
 
 
-class PlanAdvice(TypedDict):
-    """The protocol that is worth its price for the question, if it is not that of the plan. No model was asked."""
+class PricedProtocol(TypedDict):
+    """A protocol with its options, and what a question costs with it."""
 
     protocol: Name
     rounds: Annotated[int, Field(ge=1)]
     options: Annotated[dict[str, Any], Field(description="The options that belong to the advice.")]
     calls: Annotated[Count, Field(description="At most.")]
     cost: Annotated[float | None, Field(description="Expected, in dollars; null if a price is unknown.")]
+
+
+class PlanAdvice(PricedProtocol):
+    """The protocol that is worth its price for the question, if it is not that of the plan. No model was asked."""
+
     why: str
 
 

@@ -40,7 +40,7 @@ def format_plan(plan: PlanObject) -> list[str]:
         *_format_look(plan),
         *_format_trusted(plan),
         *_format_price(plan),
-        _format_calls(plan.get("calls") or {}),
+        format_calls(plan.get("calls") or {}),
         *_format_skippable(plan),
         *_format_advice(plan.get("advice")),
         *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
@@ -66,7 +66,7 @@ def format_plan_facts(plan: PlanObject) -> list[str]:
     """Return the lines printed before a live view, which shows the protocol, its reason and the seats itself."""
     plan = clean_json(plan)
     facts = [
-        _format_calls(plan.get("calls") or {}),
+        format_calls(plan.get("calls") or {}),
         *_format_price(plan),
         *_packet_lines(plan.get("packet") or {}),
         *_format_timeouts(plan),
@@ -301,7 +301,7 @@ def _format_members(seat: PlanSeat) -> str:
     return ", then ".join([seat["model"], *(seat.get("fallbacks") or [])])
 
 
-def _format_calls(calls: PlanCalls) -> str:
+def format_calls(calls: PlanCalls) -> str:
     low, high = calls.get("min", 0), calls.get("max", 0)
     return format_count(high, "call") if low == high else f"{low} to {high} calls"
 

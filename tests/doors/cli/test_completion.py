@@ -13,7 +13,7 @@ import click
 import pytest
 
 from council.doors.cli.ask import ask_command
-from council.doors.cli.completion import COMPLETERS, SHELLS, CommandLine
+from council.doors.cli.completion import COMPLETERS, CommandLine
 from council.doors.cli.management import management_group
 from council.doors.cli.params import CURRENT_COMMANDS, LIST_KINDS, SERVE_COMMANDS, VERBS
 from council.extensions import FORMATS
@@ -88,7 +88,7 @@ OFFERED = [
     ("council list presets --show sec", {"security-audit"}),
     ("council serve ", set(SERVE_COMMANDS)),
     ("council serve tokens ", {"add", "list", "revoke"}),
-    ("council completion ", set(SHELLS)),
+    ("council completion ", set(COMPLETERS)),
     ("council validate recent --fail-on ", FAIL_ON),
     ("council validate recent --fail-on=", FAIL_ON),
     ("council gate --fail-on=wa", {"warn"}),
@@ -189,7 +189,7 @@ def test_the_tab_key_completes_in_the_shell_itself(
     assert terminal.end() == 0
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", COMPLETERS)
 def test_every_shell_parses_its_script_without_errors(name: str) -> None:
     Path("script").write_text(script(name), encoding="utf-8")
     assert shell(name, f"{name} -n script") == ""

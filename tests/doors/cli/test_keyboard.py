@@ -15,7 +15,7 @@ DRAWN = b"a row of the table " * 400  # more than a terminal takes at once, less
 # The program ignores Ctrl-C, draws, says on another pipe that it has drawn, and waits.
 PROGRAM = f"""
 import fcntl, os, signal, sys, termios
-from council.doors.cli.terminal_input import TerminalKeyboard
+from council.doors.cli.views import TerminalKeyboard
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 keyboard = TerminalKeyboard(0)

@@ -15,13 +15,15 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.ci_log import CI_VARIABLES, guard_output
+from council.doors.cli.ci_log import guard_output
 from council.doors.cli.params import (
     COMPLETE_VARIABLE,
+    HELP_FLAGS,
     MANAGEMENT_COMMANDS,
     OLD_WORDS,
     OLD_WORDS_WITHOUT_NOTICE,
     VERBS,
+    before_dashes,
     fill_optional_values,
     place_continued_run,
     split_command,
@@ -31,15 +33,15 @@ from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if sys.stderr is None:  # closed by the parent process
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the parent process
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         from council.doors.cli.completion import complete
 
         sys.exit(complete(instruction))
     _accept_all_characters()
-    if any(name in os.environ for name in CI_VARIABLES):
-        guard_output()
+    guard_output()
     try:
         code = run(arguments)
     except KeyboardInterrupt:
@@ -71,19 +73,15 @@ def _flush_output() -> None:
     """Write what is left, and drop it if the reader is gone: the interpreter would print a traceback at its exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except OSError:
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-HELP_FLAGS = {"-h", "--help", "--help-all"}
-
-
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
-    wants_json = _wants_json(_arguments_before_dashes(arguments))
+    wants_json = _wants_json(before_dashes(arguments))
     try:
         word, rest = split_command(fill_optional_values(place_continued_run(arguments, _is_run)))
         _name_replacement(word, arguments)
@@ -113,7 +111,7 @@ def _repair_folders() -> None:
 def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = False) -> int:
     """Print an error as one line, or as one object, and return the exit code."""
     if isinstance(error, click.ClickException):
-        hint = _dashes_hint(error, arguments) or _question_hint(arguments)
+        hint = _question_hint(arguments) or _dashes_hint(error, arguments)
         return _print_error(UsageError(_one_line(error.format_message()) + hint), wants_json)
     if isinstance(error, click.Abort):
         return 130
@@ -124,21 +122,14 @@ def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = 
         )
     if isinstance(error, CouncilError):
         return _print_error(error, wants_json)
-    if line := _explain_full_disk(error):
-        return _print_error(CouncilError(line), wants_json)
-    if "COUNCIL_DEBUG" in os.environ:
-        raise error
-    what = f"{type(error).__name__}: {error}"
-    return _print_error(
-        CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
-        wants_json,
-    )
-
-
-def _explain_full_disk(error: Exception) -> str:
     from council.settings.disk_space import explain_full_disk  # only needed for an error
 
-    return explain_full_disk(error)
+    line = explain_full_disk(error)
+    if not line and "COUNCIL_DEBUG" in os.environ:
+        raise error
+    what = f"{type(error).__name__}: {error}"
+    internal = f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"
+    return _print_error(CouncilError(line or internal), wants_json)
 
 
 def _is_run(word: str) -> bool:
@@ -162,7 +153,7 @@ def _name_replacement(word: str, arguments: list[str]) -> None:
     """Say on standard error what to use instead of a word of an earlier version."""
     if word not in OLD_WORDS or word in OLD_WORDS_WITHOUT_NOTICE:
         return
-    flags = set(_arguments_before_dashes(arguments))
+    flags = set(before_dashes(arguments))
     if flags & {"-q", "--quiet"}:
         return
     from council.doors.cli.views import write_status  # only needed for this line
@@ -175,14 +166,14 @@ def _help_page(word: str, arguments: list[str]) -> str | None:
     """Return the help page of a command or a task if the arguments ask for it; the modules of a command are not
     imported.
     """
-    if not any(flag.startswith(("-h", "--help")) for flag in arguments):
+    if not HELP_FLAGS.intersection(arguments):
         return None
     if word in MANAGEMENT_COMMANDS:
         from council.doors.cli.help import command_help
 
         return command_help(arguments)
-    flags = set(_arguments_before_dashes(arguments))
-    if word.lower() in VERBS and flags & {"-h", "--help"} and "--help-all" not in flags:
+    asked = HELP_FLAGS.intersection(before_dashes(arguments))
+    if word.lower() in VERBS and asked and "--help-all" not in asked:
         from council.doors.cli.ask import task_page
 
         return task_page(word.lower())
@@ -190,20 +181,17 @@ def _help_page(word: str, arguments: list[str]) -> str | None:
 
 
 def _question_hint(arguments: list[str]) -> str:
+    """Return how to ask what was taken for a command as a question."""
     words = [argument for argument in arguments if not argument.startswith("-")]
-    return f' To ask it as a question: council ask "{" ".join(words)}".' if _has_management_word(arguments) else ""
+    is_command = bool(words) and words[0] in MANAGEMENT_COMMANDS
+    return f' To ask it as a question: council ask "{" ".join(words)}".' if is_command else ""
 
 
 def _dashes_hint(error: click.ClickException, arguments: list[str]) -> str:
     """Return how to ask a question that begins with an unknown flag."""
-    if not isinstance(error, click.NoSuchOption) or _has_management_word(arguments):
+    if not isinstance(error, click.NoSuchOption):
         return ""
     return f" To ask it as a question: council -- {shlex.quote(' '.join(arguments))}"
-
-
-def _has_management_word(arguments: list[str]) -> bool:
-    words = [argument for argument in arguments if not argument.startswith("-")]
-    return bool(words) and words[0] in MANAGEMENT_COMMANDS
 
 
 def _print_error(error: CouncilError, wants_json: bool) -> int:
@@ -228,9 +216,5 @@ def _one_line(message: str) -> str:
     return line if line.endswith("?") else line + "."
 
 
-def _wants_json(arguments: list[str]) -> bool:
+def _wants_json(arguments: Sequence[str]) -> bool:
     return bool({"--json", "--format=json"} & set(arguments)) or ("--format", "json") in pairwise(arguments)
-
-
-def _arguments_before_dashes(arguments: list[str]) -> list[str]:
-    return arguments[: arguments.index("--")] if "--" in arguments else arguments

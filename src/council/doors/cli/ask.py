@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,62 +11,23 @@ from council.doors.cli import help
 from council.doors.cli.params import (
     COMMAND_HELP,
     COMMON_FLAGS,
-    ChoiceParam,
-    IntegerParam,
-    NumberParam,
-    ProtocolParam,
     RunRequest,
     complete_file,
-    complete_member,
-    complete_preset,
-    complete_protocol,
-    complete_roster,
-    complete_run,
+    make_option,
     protocol_flags,
     read_stdin,
 )
+from council.errors import UsageError
 from council.version import __version__
-
-PARAM_TYPES: dict[str, Any] = {
-    "int": IntegerParam(),
-    "float": NumberParam(),
-    "str": str,
-    "protocol": ProtocolParam(),
-}
-COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files
-    "protocol": complete_protocol,
-    "mode": complete_protocol,
-    "preset": complete_preset,
-    "roster": complete_roster,
-    "continued": complete_run,
-    "models": complete_member,
-    "perspectives_file": complete_file,
-    "attach": complete_file,
-}
 
 
 def ask_command() -> AskCommand:
-    version = click.Option(
-        ["--version"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_print_version,
-        help="Print the version.",
-    )
-    full = click.Option(
-        ["--help-all"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_print_full_help,
-        help="Show every flag and command.",
-    )
+    eager: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
     parameters = [
         click.Argument(["words"], nargs=-1, shell_complete=complete_file),
-        *(make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
-        version,
-        full,
+        *question_options(),
+        click.Option(["--version"], callback=_print_version, help="Print the version.", **eager),
+        click.Option(["--help-all"], callback=_print_full_help, help="Show every flag and command.", **eager),
     ]
     return AskCommand(
         "council",
@@ -75,6 +36,14 @@ def ask_command() -> AskCommand:
         help=help.SUMMARY,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def question_options(listed: Sequence[str] | None = None) -> list[click.Option]:
+    """Return the flags of a question. Help lists only those in `listed`; the others are accepted too."""
+    options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
+    for option in options:
+        option.hidden |= listed is not None and option.name not in listed
+    return options
 
 
 class AskCommand(click.Command):
@@ -108,43 +77,11 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
         context.exit()
 
 
-class OptionalValue(click.Option):
-    """Flag that may have a value after an equals sign; see `fill_optional_values`."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        return self.opts[0], self.help or ""
-
-
-def make_option(flag: Mapping[str, Any]) -> click.Option:
-    option = _make_option(flag)
-    option.hidden = flag.get("hidden", False)
-    return option
-
-
-def _make_option(flag: Mapping[str, Any]) -> click.Option:
-    names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
-    if flag.get("negatable"):
-        both = f"{flag['flag']}/--no-{flag['flag'][2:]}"
-        return click.Option([both, flag["name"]], is_flag=True, default=None, help=flag["help"])
-    if "optional_value" in flag:
-        return OptionalValue(names, metavar="[=N]", default=None, help=flag["help"])
-    if flag["kind"] == "bool":
-        return click.Option(names, is_flag=True, default=False, help=flag["help"])
-    if flag["kind"] == "many":
-        many = COMPLETERS.get(flag["name"])
-        return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"], shell_complete=many)
-    completer = complete_file if flag.get("metavar") in ("FILE", "DIR") else COMPLETERS.get(flag["name"])
-    kind = ChoiceParam(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else PARAM_TYPES[flag["kind"]]
-    return click.Option(
-        names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"], shell_complete=completer
-    )
-
-
 def convene(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.runner import Runner
 
     request = build_request(words, params)
-    runner = Runner.from_flags(params, profile=request.options.get("profile"))
+    runner = Runner.from_flags(params)
     if params["priority"] is not None and not params["detach"]:
         raise click.UsageError(
             f"--priority {params['priority']} is for runs that workers execute, nothing was started: add --detach"
@@ -163,27 +100,20 @@ def show_packet(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.runner import Runner
 
     request = build_request(words, params)
-    runner = Runner.from_flags(params, profile=request.options.get("profile"))
+    runner = Runner.from_flags(params)
     reason = params["accept_secret"]
     return runner.show_packet(request) if reason is None else runner.accept_secrets(request, reason)
 
 
 def packet_command() -> click.Command:
     """Build `council packet`, which accepts the flags of a question and lists those that change the packet."""
-    options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
-    for option in options:
-        option.hidden |= option.name not in help.PACKET_FLAGS  # accepted, but without an effect
+    options = question_options(help.PACKET_FLAGS)
     accept = click.Option(["--accept-secret"], metavar="REASON", help=ACCEPT_SECRET_HELP)
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…", shell_complete=complete_file)
     return click.Command("packet", params=[words, accept, *options], callback=show_packet, help=COMMAND_HELP["packet"])
 
 
 def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
-    owned = {
-        flag["name"]: value
-        for flag in protocol_flags()
-        if (value := params[flag["name"]]) is not None and (value is not False or flag.get("negatable"))  # keep 0
-    }
     material = {
         "spec": params["spec"],
         "decisions": tuple(params["decision"]),
@@ -198,11 +128,10 @@ def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
         from council.packet.attachments import read_attachments  # only needed for attachments
 
         material["attachments"] = read_attachments(params["attach"])
-    protocol = _choose_protocol(params["protocol"], params["mode"])
     return RunRequest(
         list(words),
-        owned,
-        protocol,
+        read_protocol_options(params),
+        choose_protocol(params["protocol"], params["mode"]),
         params["verbose"],
         params["strict"],
         params["fail_on"],
@@ -211,9 +140,18 @@ def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
     )
 
 
-def _choose_protocol(protocol: str | None, mode: str | None) -> str | None:
+def read_protocol_options(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of protocols that were given; a flag that is off was not, unless it can be turned off."""
+    return {
+        flag["name"]: value
+        for flag in protocol_flags()
+        if (value := params[flag["name"]]) is not None and (value is not False or flag.get("negatable"))  # keep 0
+    }
+
+
+def choose_protocol(protocol: str | None, mode: str | None) -> str | None:
     if protocol and mode and protocol != mode:
-        raise click.UsageError(
+        raise UsageError(
             f'--protocol "{protocol}" and --mode "{mode}" conflict: --mode is an alias of --protocol, give one of them'
         )
     return protocol or mode

@@ -8,42 +8,34 @@ import sys
 import tempfile
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn, TextIO
 
 import click
 
-from council.doors.cli.ask import make_option
+from council.doors.cli.ask import choose_protocol, read_protocol_options
 from council.doors.cli.ci_log import is_ci
+from council.doors.cli.help import FLAG_GROUPS
 from council.doors.cli.params import (
-    COMMAND_HELP,
-    COMMON_FLAGS,
-    STDIN_NOTICE,
-    STDIN_NOTICE_S,
-    IntegerParam,
-    NumberParam,
+    INTEGER,
+    NUMBER,
+    common_options,
     complete_file,
+    make_option,
     parse_members,
     parse_seats,
-    print_json,
     protocol_flags,
+    read_chunks,
 )
-from council.doors.cli.runner import Runner, has_terminal
-from council.doors.cli.terminal_input import TerminalKeyboard, confirm_start, cost_reason
-from council.doors.cli.views import (
-    NoKeyboard,
-    NoView,
-    PipeSafeView,
-    handle_signals,
-    tick_view,
-    write_lines,
-    write_status,
-)
+from council.doors.cli.runner import Runner, make_plain_command, say_not_started
+from council.doors.cli.terminal_input import confirm_start, cost_reason
+from council.doors.cli.views import NoView, PipeSafeView, TerminalKeyboard, handle_signals, tick_view, write_status
 from council.engine.layout import format_count
 from council.errors import UsageError
-from council.events import Entry
 from council.money import format_usd
 from council.render.screen import Symbols
+from council.render.terminal import format_calls
 from council.render.text_layout import cut, is_drawable, needs_ascii, terminal_size, to_ascii
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, QuestionBatch
 from council.runs.batch_output import BatchOutput, EndedRow, Estimate, Progress, Summary
@@ -59,32 +51,10 @@ MAX_LISTED_FAILURES = 20
 MAX_LISTED_GROUPS = 12
 BAR_WIDTH = 24
 # Flags of a question that set an option of every row.
+GROUPS = ("Protocol and members", "Material", "Cost and time")
+OTHER_USE = ("attach", "continued", "no_stdin", "max_cost", "yes")  # of single questions, or of the whole batch
 ROW_FLAGS = (
-    "protocol",
-    "mode",
-    "models",
-    "members",
-    "cheap",
-    "seat",
-    "seat_count",
-    "exclude_family",
-    "effort",
-    "strict",
-    "spec",
-    "decision",
-    "base",
-    "no_match",
-    "redact",
-    "skip_secrets",
-    "packet_tokens",
-    "look",
-    "allow_unpriced",
-    "timeout",
-    "grace",
-    "hedge",
-    "check",
-    "no_warm",
-    "no_resend",
+    *(name for group in GROUPS for name in FLAG_GROUPS[group] if name not in OTHER_USE),
     "verbose",
     "report_dir",
 )
@@ -92,41 +62,34 @@ COMMAND_FLAGS = ("config", "trust", "yes", "no_input", "dry_run", "json", "quiet
 
 
 def batch_command() -> click.Command:
+    written = "Append one JSON line for each ended row to this file; rows in it are not asked again."
+    limit = "Cost limit of the whole batch, with its earlier rows. Rows that do not fit are left for a later run."
+    part = "Run only N rows, the same ones each time, and estimate the cost of all."
     own = [
-        click.Argument(["file"], required=False, default=None, metavar="FILE", shell_complete=complete_file),
-        click.Option(
-            ["--output", "-o"],
-            default=None,
-            metavar="OUT",
-            help="Append one JSON line for each ended row to this file; rows in it are not asked again.",
-            shell_complete=complete_file,
-        ),
-        click.Option(
-            ["--max-cost"],
-            type=NumberParam(),
-            default=None,
-            metavar="DOLLARS",
-            help="Cost limit of the whole batch, with its earlier rows. Rows that do not fit are left for a later run.",
-        ),
-        click.Option(
-            ["--sample"],
-            type=IntegerParam(),
-            default=None,
-            metavar="N",
-            help="Run only N rows, the same ones each time, and estimate the cost of all.",
-        ),
-        click.Option(
-            ["--concurrency"],
-            type=IntegerParam(),
-            default=DEFAULT_CONCURRENCY,
-            metavar="N",
-            help=f"Rows at once (default {DEFAULT_CONCURRENCY}).",
-        ),
+        click.Argument(["file"], required=False, metavar="FILE", shell_complete=complete_file),
+        click.Option(["--output", "-o"], metavar="OUT", help=written, shell_complete=complete_file),
+        click.Option(["--max-cost"], type=NUMBER, metavar="DOLLARS", help=limit),
+        click.Option(["--sample"], type=INTEGER, metavar="N", help=part),
+        concurrency_option("Rows"),
     ]
-    rows = [*COMMON_FLAGS, *protocol_flags()]
-    owned = {flag["name"] for flag in protocol_flags()}
-    shared = [make_option(flag) for flag in rows if flag["name"] in {*ROW_FLAGS, *COMMAND_FLAGS, *owned}]
-    return click.Command("batch", params=[*own, *shared], callback=run_batch, help=COMMAND_HELP["batch"])
+    shared = common_options(*ROW_FLAGS, *COMMAND_FLAGS)
+    return make_plain_command("batch", run_batch, *own, *shared, *map(make_option, protocol_flags()))
+
+
+def concurrency_option(what: str) -> click.Option:
+    about = f"{what} at once (default {DEFAULT_CONCURRENCY})."
+    return click.Option(["--concurrency"], type=INTEGER, default=DEFAULT_CONCURRENCY, metavar="N", help=about)
+
+
+def check_limits(max_cost: float | None, **numbers: int | None) -> None:
+    """Raise UsageError for a flag of a batch or an evaluation that is out of range."""
+    for name, value in numbers.items():
+        most = MAX_CONCURRENCY if name == "concurrency" else None
+        if value is not None and (value < 1 or (most is not None and value > most)):
+            bounds = f"from 1 to {most}" if most else "from 1 on"
+            raise UsageError(f'--{name} "{value}" is out of range, nothing was sent: use a whole number {bounds}')
+    if max_cost is not None and not 0 <= max_cost < float("inf"):
+        raise UsageError(f'--max-cost "{max_cost:g}" is out of range, nothing was sent: use 0 or more dollars')
 
 
 def run_batch(
@@ -136,46 +99,33 @@ def run_batch(
         raise UsageError("no file was given, nothing was sent: use council batch FILE.jsonl -o OUT.jsonl")
     if output is None:
         raise UsageError(f"no output file was given, nothing was sent: use council batch {file} -o OUT.jsonl")
-    if str(output) == "-":
+    if output == "-":
         raise UsageError(
             'the output "-" is no file, nothing was sent: name one with -o OUT.jsonl, from which a batch can continue'
         )
-    for name, value, least, most in (("--sample", sample, 1, None), ("--concurrency", concurrency, 1, MAX_CONCURRENCY)):
-        if value is not None and (value < least or (most is not None and value > most)):
-            bounds = f"from {least} to {most}" if most else f"from {least} on"
-            raise UsageError(f'{name} "{value}" is out of range, nothing was sent: use a whole number {bounds}')
-    if max_cost is not None and not 0 <= max_cost < float("inf"):
-        raise UsageError(f'--max-cost "{max_cost:g}" is out of range, nothing was sent: use 0 or more dollars')
+    check_limits(max_cost, sample=sample, concurrency=concurrency)
     if file != "-" and Path(file).exists() and Path(output).exists() and Path(file).samefile(output):
         raise UsageError(f'"{output}" is both the input and the output, nothing was sent: choose another file with -o')
-    runner = Runner.from_flags({name: params.get(name) for name in (*COMMAND_FLAGS, "profile")})
+    runner = Runner.from_flags({name: params[name] for name in COMMAND_FLAGS})
     settings = BatchSettings(
         read_defaults(params), {"trust": True} if params["trust"] else {}, max_cost, concurrency, runner.config
     )
     with open_input(file) as stream:
-        return BatchRunner(runner, settings, file, stream, Path(output), sample, params["dry_run"]).run()
+        batch = BatchRunner(runner, settings, file, stream, Path(output), sample, params["dry_run"])
+        return runner.with_convener(batch.run)
 
 
 def read_defaults(params: Json) -> Json:
     """Return the options of all rows, by their names in Python."""
-    if params["protocol"] and params["mode"] and params["protocol"] != params["mode"]:
-        raise UsageError(
-            f'--protocol "{params["protocol"]}" and --mode "{params["mode"]}" conflict: --mode is an alias of --protocol, give one of them'
-        )
     named = {
-        "protocol": params["protocol"] or params["mode"],
+        "protocol": choose_protocol(params["protocol"], params["mode"]),
         "models": parse_members(params["models"], params["members"]),
         "seats": parse_seats(params["seat"]) or None,
         "decisions": list(params["decision"]) or None,
         "exclude_family": list(params["exclude_family"]) or None,
     }
-    own = ("protocol", "mode", "models", "members", "seat", "decision", "exclude_family")
-    plain = [name for name in ROW_FLAGS if name not in own]
-    flags = [flag for flag in protocol_flags() if params[flag["name"]] is not None]
-    named |= {name: params[name] for name in plain if params[name] not in (None, False)}
-    named |= {
-        flag["name"]: value for flag in flags if (value := params[flag["name"]]) is not False or flag.get("negatable")
-    }
+    plain = [name for name in ROW_FLAGS if name not in (*named, "mode", "members", "seat", "decision")]
+    named |= {name: params[name] for name in plain if params[name] is not False} | read_protocol_options(params)
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -196,56 +146,33 @@ def open_input(file: str) -> AbstractContextManager[IO[bytes]]:
             '"-" reads standard input, but nothing is piped in: use for example council batch - -o OUT.jsonl < ROWS'
         )
     copy = tempfile.TemporaryFile()  # noqa: SIM115
-    _copy_stdin(copy)
+    copy.writelines(read_chunks(sys.stdin.fileno(), "council: waiting for standard input; end it with Ctrl-D"))
     copy.seek(0)
     return copy
 
 
-def _copy_stdin(copy: IO[bytes]) -> None:
-    import select
-
-    handle = sys.stdin.buffer.fileno()
-    if not select.select([handle], [], [], STDIN_NOTICE_S)[0]:
-        click.echo(STDIN_NOTICE.partition(",")[0], err=True)
-    while True:
-        select.select([handle], [], [])  # the pipe may be non-blocking
-        data = os.read(handle, 1 << 16)
-        if not data:
-            return
-        copy.write(data)
-
-
+@dataclass
 class BatchRunner:
     """One `council batch` command."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        settings: BatchSettings,
-        name: str,
-        stream: IO[bytes],
-        output: Path,
-        sample: int | None,
-        dry_run: bool,
-    ) -> None:
-        self.runner, self.settings, self.name, self.stream = runner, settings, name, stream
-        self.output, self.sample, self.dry_run = output, sample, dry_run
+    runner: Runner
+    settings: BatchSettings
+    name: str  # of the file with the rows
+    stream: IO[bytes]
+    output: Path
+    sample: int | None
+    dry_run: bool
 
-    def run(self) -> int:
-        return self.runner.with_convener(self._run)
-
-    async def _run(self, convener: Convener) -> int:
+    async def run(self, convener: Convener) -> int:
         table = self._read_rows()
         out = BatchOutput(self.output, lambda line: neutralize_commands(line, "json") if is_ci() else line)
         batch = QuestionBatch(table, out, convener, self.settings)
         try:
             estimate = await self._check(batch)
             if self.dry_run:
-                self._show_plan(estimate)
-                return 0
+                return self.runner.print_lines(estimate.as_json(), format_estimate(estimate))
             if not await self._confirm(estimate, convener):
-                click.echo("council: not started, nothing was spent", err=True)
-                return EXIT_INTERRUPTED
+                return say_not_started()
             summary = await self._run_rows(batch)
         finally:
             await batch.close()
@@ -272,7 +199,7 @@ class BatchRunner:
 
     def _explain(self, error: RowErrors) -> UsageError:
         """Return the error for bad rows. Several problems are listed first, one line for each."""
-        if len(error.problems) == 1 or self.runner.json:
+        if len(error.problems) == 1 or self.runner.format == "json":
             return UsageError(f"{self.name}: {error.template}")
         write_status("\n".join(clean(f"{self.name}: {problem}") for problem in error.problems))
         return UsageError(
@@ -284,36 +211,26 @@ class BatchRunner:
         try:
             return await batch.check(bar.show_checked)
         except RowErrors as error:
-            bar.close()
+            bar.close()  # before the problems are listed
             raise self._explain(error) from None
         finally:
             bar.close()
 
     async def _confirm(self, estimate: Estimate, convener: Convener) -> bool:
         """Print what the batch will do, and ask for confirmation if it is expensive."""
-        self.runner.print_status(
-            format_estimate(estimate)[:1] if not estimate.progress.left else format_estimate(estimate)
-        )
-        asks = self.runner.may_confirm and has_terminal() and estimate.progress.left
+        has_rows = bool(estimate.progress.left)
+        self.runner.print_status(format_estimate(estimate)[: None if has_rows else 1])
+        asks = self.runner.can_confirm and has_rows
         why = cost_reason({"cost": estimate.cost, "unpriced": estimate.unpriced}, convener.settings) if asks else ""
         return not why or await confirm_start(why)
 
     async def _run_rows(self, batch: QuestionBatch) -> Summary:
         if batch.workers is not None:
-            place = (
-                f"{batch.workers} workers execute"
-                if batch.workers > 1
-                else "a worker executes"
-                if batch.workers
-                else ""
-            )
-            self.runner.print_status(
-                [f"{place} the rows" if place else "no worker is alive, so this process executes the rows"]
-            )
+            places = {0: "no worker is alive, so this process executes the rows", 1: "a worker executes the rows"}
+            self.runner.print_status([places.get(batch.workers, f"{batch.workers} workers execute the rows")])
         stop = StopEvent()
         bar = self._make_bar(batch.progress)
-        keyboard = TerminalKeyboard(sys.stderr.fileno()) if bar.is_drawn else NoKeyboard()
-        keyboard.hide_typing()
+        keyboard = TerminalKeyboard(sys.stderr.fileno() if bar.is_drawn else None)
         view = PipeSafeView(bar, lambda: None, keyboard)
         ticking = asyncio.ensure_future(tick_view(view))
         with handle_signals(stop, view, self._exit_at_once):
@@ -332,23 +249,11 @@ class BatchRunner:
         os._exit(EXIT_INTERRUPTED)
 
     def _make_bar(self, progress: Progress) -> ProgressBar:
-        runner = self.runner
-        if runner.quiet or sys.stderr is None:
-            return ProgressBar(progress, None)
-        is_ascii = runner.ascii or needs_ascii(sys.stderr)
-        return ProgressBar(progress, sys.stderr, is_drawn=is_drawable(sys.stderr), symbols=Symbols(is_ascii))
-
-    def _show_plan(self, estimate: Estimate) -> None:
-        if self.runner.json:
-            print_json(estimate.as_json())
-        else:
-            write_lines("\n".join(format_estimate(estimate)), ascii=self.runner.ascii)
+        is_ascii = self.runner.ascii or needs_ascii(sys.stderr)
+        return ProgressBar(progress, None if self.runner.quiet else sys.stderr, Symbols(is_ascii))
 
     def _show_summary(self, summary: Summary) -> None:
-        if self.runner.json:
-            print_json(summary.as_json())
-        else:
-            write_lines("\n".join(map(clean, format_summary(summary))), ascii=self.runner.ascii)
+        self.runner.print_lines(summary.as_json(), map(clean, format_summary(summary)))
 
 
 # Text
@@ -365,8 +270,7 @@ def format_estimate(estimate: Estimate) -> list[str]:
         plan = group.plan
         members = ", ".join(dict.fromkeys(seat.member for seat in plan.roster.all_seats))
         least, most = plan.calls
-        calls = format_count(most, "call") if least == most else f"{least} to {format_count(most, 'call')}"
-        line = f"{plan.protocol.name}, {calls} each, {members}"
+        line = f"{plan.protocol.name}, {format_calls({'min': least, 'max': most})} each, {members}"
         groups[line] = groups.get(line, 0) + group.rows
     lines += [f"  {format_count(rows, 'row')}: {line}" for line, rows in list(groups.items())[:MAX_LISTED_GROUPS]]
     if len(groups) > MAX_LISTED_GROUPS:
@@ -439,11 +343,9 @@ class ProgressBar(NoView):
     time.
     """
 
-    def __init__(
-        self, progress: Progress, stream: TextIO | None, *, is_drawn: bool = False, symbols: Symbols | None = None
-    ) -> None:
-        self.progress, self._stream = progress, stream
-        self.is_drawn, self._symbols = is_drawn, symbols or Symbols(True)
+    def __init__(self, progress: Progress, stream: TextIO | None, symbols: Symbols) -> None:
+        self.progress, self._stream, self._symbols = progress, stream, symbols
+        self.is_drawn = is_drawable(stream)
         self._shown, self._last = "", time.monotonic()
 
     def show_checked(self, count: int) -> None:
@@ -453,11 +355,8 @@ class ProgressBar(NoView):
             self._draw(f"checking row {count:,}")
 
     def on_row(self, row: EndedRow) -> None:
-        if row.error and self._stream and not self.is_drawn:
+        if row.error and not self.is_drawn:
             self._print(f"{row.id} {row.status}: {row.error}")
-
-    def on_event(self, entry: Entry) -> None:
-        pass
 
     def tick(self, now: float) -> None:
         if self.is_drawn:
@@ -487,9 +386,8 @@ class ProgressBar(NoView):
         return bar + dot.join(parts)
 
     def _print(self, line: str) -> None:
-        if self._stream:
-            self._erase()
-            self._write(f"{self._clean(line)}\n")
+        self._erase()
+        self._write(f"{self._clean(line)}\n")
 
     def _draw(self, line: str) -> None:
         if not (self._stream and self.is_drawn):
@@ -503,7 +401,7 @@ class ProgressBar(NoView):
         return to_ascii(clean(line)) if self._symbols.ascii else clean(line)
 
     def _erase(self) -> None:
-        if self._stream and self._shown:
+        if self._shown:
             self._shown = ""
             self._write("\r\x1b[K")
 

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import click
 
 from council.doors.cli import print_failure
-from council.doors.cli.ask import ask_command, build_request
-from council.doors.cli.params import COMMAND_HELP, LONE_WORDS, MANAGEMENT_COMMANDS, RunRequest, protocol_flags
-from council.doors.cli.runner import Runner
+from council.doors.cli.ask import build_request, question_options
+from council.doors.cli.params import LONE_WORDS, MANAGEMENT_COMMANDS, RunRequest, complete_file, protocol_flags
+from council.doors.cli.runner import Runner, make_plain_command
 from council.doors.cli.views import write_status
 from council.engine.layout import format_cost, format_count
 from council.engine.minutes import Minutes
@@ -39,19 +39,7 @@ AUTOMATIC = "auto"  # argument of a command that returns to the choice by words 
 MAX_HISTORY = 1000  # lines of the history file that are read
 SHOWN_QUESTION_CHARS = 60
 # Flags of a single run, or of another use of standard input.
-OTHER_FLAGS = (
-    "dry_run",
-    "detach",
-    "priority",
-    "json",
-    "jsonl",
-    "format",
-    "output",
-    "fail_on",
-    "no_stdin",
-    "help_all",
-    "version",
-)
+OTHER_FLAGS = ("dry_run", "detach", "priority", "json", "jsonl", "format", "output", "fail_on", "no_stdin")
 COMMAND_LINE = re.compile(r"/([A-Za-z-]*)(?:\s+(.*))?", re.DOTALL)  # "/etc/hosts" is the start of a question
 PLAIN_COMMANDS = {"exit": "quit", ":q": "quit", "?": "help"}  # a lone word that is no command, and the command it means
 
@@ -66,7 +54,6 @@ class LineSource(Protocol):
 
     def read(self) -> str | None:
         """Return the next question or command, or None at the end of the input."""
-        ...
 
 
 class PipedLines:
@@ -106,10 +93,7 @@ class TerminalLines:
         """Return the next question. Lines that are already waiting belong to it, because they were pasted with it."""
         parts: list[str] = []
         while True:
-            try:
-                line = self._read_line(MORE_PROMPT if parts else PROMPT)
-            except EOFError:
-                line = None
+            line = self._read_line(MORE_PROMPT if parts else PROMPT)
             if line is None:
                 click.echo("", err=True)
                 return "\n".join(parts).strip() or None
@@ -123,7 +107,9 @@ class TerminalLines:
 
     def _read_line(self, prompt: str) -> str | None:
         if self._readline:
-            return input(prompt)
+            with contextlib.suppress(EOFError):
+                return input(prompt)
+            return None
         click.echo(prompt, err=True, nl=False)
         line = sys.stdin.readline()
         return line.rstrip("\r\n") if line else None
@@ -221,7 +207,7 @@ class Chat:
             self._add_turn(runner.finished)
         self.failure = code or self.failure
         if sys.stderr.isatty():
-            say("")
+            write_status("")
         return code
 
     def _add_turn(self, minutes: Minutes) -> None:
@@ -231,7 +217,7 @@ class Chat:
             self.unfinished = None
             return
         self.unfinished = minutes
-        say(f"turn not finished: /resume continues it, /retry asks again; {self._describe_next()}")
+        write_status(f"turn not finished: /resume continues it, /retry asks again; {self._describe_next()}")
 
     def _describe_next(self) -> str:
         if not self.answered:
@@ -254,8 +240,8 @@ class Chat:
     def show_help(self, argument: str) -> None:
         width = max(len(command.usage(name)) for name, command in COMMANDS.items())
         for name, command in COMMANDS.items():
-            say(f"  {command.usage(name):<{width}}  {command.help}")
-        say("A line that ends with \\ continues on the next line. Ctrl-C stops a turn.")
+            write_status(f"  {command.usage(name):<{width}}  {command.help}")
+        write_status("A line that ends with \\ continues on the next line. Ctrl-C stops a turn.")
 
     def set_protocol(self, argument: str) -> None:
         if argument and argument != AUTOMATIC:
@@ -265,7 +251,7 @@ class Chat:
             self.request = replace(self.request, protocol=argument, options=options)
         elif argument:
             self.request = replace(self.request, protocol=None)
-        say(f"protocol: {self.request.protocol or 'chosen by the words, else that of the turn before'}")
+        write_status(f"protocol: {self.request.protocol or 'chosen by the words, else that of the turn before'}")
 
     def set_members(self, argument: str) -> None:
         if names := [] if argument == AUTOMATIC else [name for name in re.split(r"[,\s]+", argument) if name]:
@@ -273,11 +259,11 @@ class Chat:
         if argument:
             self.runner.flags |= {"models": names or None, "cheap": None}
         chosen = self.runner.flags.get("models")
-        say(f"members: {', '.join(chosen) if chosen else 'chosen by the configuration'}")
+        write_status(f"members: {', '.join(chosen) if chosen else 'chosen by the configuration'}")
 
     def show_cost(self, argument: str) -> None:
         last = format_cost(self.costs[self.last_run]) if self.last_run else "no cost"
-        say(f"last turn: {last} · {self.describe_total()}")
+        write_status(f"last turn: {last} · {self.describe_total()}")
 
     def describe_total(self) -> str:
         return f"{format_count(len(self.costs), 'turn')}, {format_total(list(self.costs.values()))}"
@@ -289,7 +275,7 @@ class Chat:
             self.unfinished = None
         else:
             self.answered.pop()
-        say(self._describe_next())
+        write_status(self._describe_next())
 
     def retry(self, argument: str) -> None:
         if not self.last_question:
@@ -309,13 +295,13 @@ class Chat:
             raise UsageError("there is no turn to open")
         from council.doors.cli.service_commands import open_run  # only needed here
 
-        say("Ctrl-C returns to the conversation")
+        write_status("Ctrl-C returns to the conversation")
         with contextlib.suppress(KeyboardInterrupt):
             open_run(self.last_run, config=self.runner.config)
 
     def start_new(self, argument: str) -> None:
         self.answered, self.unfinished = [], None
-        say(self._describe_next())
+        write_status(self._describe_next())
 
     def quit(self, argument: str) -> None:
         raise EndOfChat
@@ -378,8 +364,7 @@ class Chat:
         self.unfinished = None if newest.status == "complete" else newest
         self.last_question, self.last_run = str(newest.plan.get("question") or ""), newest.run
         self.costs = {minutes.run: build_report(minutes)["cost"] for minutes in reversed(conversation)}
-        place = f"turn {len(conversation)}"
-        lines = [f'continues {newest.run}, {place}: "{_shorten(newest)}"']
+        lines = [f'continues {newest.run}, turn {len(conversation)}: "{_shorten(newest)}"']
         if self.unfinished:
             lines.append(f"this turn is not finished: /resume continues it; {self._describe_next()}")
         self.runner.print_status(lines)
@@ -430,32 +415,26 @@ def _shorten(minutes: Minutes) -> str:
     return single_line(str(minutes.plan.get("question") or ""), SHOWN_QUESTION_CHARS)
 
 
-def say(line: str) -> None:
-    """Print a line on standard error, wrapped between words at a terminal."""
-    write_status(line)
-
-
 def say_below_keys(line: str) -> None:
     """Print a line below the typed keys; Ctrl-C leaves the cursor behind them."""
     if sys.stderr.isatty():
-        say("")
-    say(line)
+        write_status("")
+    write_status(line)
 
 
 # The command
 
 
 def chat_command() -> click.Command:
-    options = [option for option in ask_command().params if option.name not in OTHER_FLAGS]
-    return click.Command("chat", params=options, callback=chat, help=COMMAND_HELP["chat"])
+    words = click.Argument(["words"], nargs=-1, shell_complete=complete_file)
+    options = [option for option in question_options() if option.name not in OTHER_FLAGS]
+    return make_plain_command("chat", chat, words, *options)
 
 
 def chat(words: tuple[str, ...], **params: Any) -> int:
     params = dict.fromkeys(OTHER_FLAGS) | params | {"no_stdin": True}
     request = build_request((), params)
-    runner = replace(
-        Runner.from_flags(params, profile=request.options.get("profile")), keeps_open=True, shows_hints=False
-    )
+    runner = replace(Runner.from_flags(params), keeps_open=True, shows_hints=False)
     conversation = Chat(runner, request)
     try:
         return _converse(conversation, " ".join(words).strip())

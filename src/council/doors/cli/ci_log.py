@@ -45,9 +45,11 @@ def is_ci() -> bool:
 
 def guard_output() -> None:
     """Guard both outputs in a CI job, unless a person reads them at a terminal."""
+    if not is_ci():
+        return
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if is_ci() and isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+        if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
             stream.flush()
             how = {part: getattr(stream, part) for part in ("encoding", "errors", "line_buffering", "write_through")}
             setattr(sys, name, CiLog(stream.detach(), **how))

@@ -20,7 +20,6 @@ from click.shell_completion import (
 from council.doors.cli.ask import ask_command
 from council.doors.cli.params import COMMAND_HELP, COMPLETE_VARIABLE, CURRENT_COMMANDS, MANAGEMENT_COMMANDS, VERBS
 
-SHELLS = ("bash", "zsh", "fish")
 DASHES_SEEN = "council.dashes"  # key in the context: "--" was given, so only free text follows
 
 
@@ -80,7 +79,8 @@ class CommandLine(click.Group):
 
     def __init__(self) -> None:
         settings = {"help_option_names": ["-h", "--help"]}
-        super().__init__("council", params=_flags(ask_command()), context_settings=settings)
+        flags = [parameter for parameter in ask_command().params if isinstance(parameter, click.Option)]
+        super().__init__("council", params=flags, context_settings=settings)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[DASHES_SEEN] = "--" in args
@@ -103,10 +103,6 @@ class CommandLine(click.Group):
         return [*words, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
-def _flags(command: click.Command) -> list[click.Parameter]:
-    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-
-
 def complete(instruction: str) -> int:
     """Answer one call of a completion script: `bash_complete` prints suggestions, `bash_source` the script."""
     for shell, completer in COMPLETERS.items():
@@ -118,5 +114,5 @@ def completion_command() -> click.Command:
     def completion(shell: str) -> int:
         return complete(f"{shell}_source")
 
-    shell = click.Argument(["shell"], type=click.Choice(SHELLS))
+    shell = click.Argument(["shell"], type=click.Choice(tuple(COMPLETERS)))
     return click.Command("completion", callback=completion, params=[shell], help=COMMAND_HELP["completion"])

@@ -10,29 +10,46 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import click
 
 from council import protocols
-from council.doors.cli.ask import build_request, make_option
-from council.doors.cli.batch_command import COMMAND_FLAGS, MAX_CONCURRENCY, BatchRunner, format_summary, read_defaults
+from council.doors.cli.ask import build_request, question_options
+from council.doors.cli.batch_command import (
+    COMMAND_FLAGS,
+    BatchRunner,
+    check_limits,
+    concurrency_option,
+    format_summary,
+    read_defaults,
+)
+from council.doors.cli.help import FLAG_GROUPS
 from council.doors.cli.params import (
-    COMMAND_HELP,
     COMMON_FLAGS,
-    IntegerParam,
-    NumberParam,
+    INTEGER,
+    NUMBER,
+    common_options,
     complete_file,
-    print_json,
+    make_flag,
+    print_result,
     protocol_flags,
 )
-from council.doors.cli.runner import Runner, make_command, make_plan, make_runner, price_advice
+from council.doors.cli.runner import (
+    Runner,
+    make_command,
+    make_plain_command,
+    make_plan,
+    price_advice,
+    price_protocol,
+    with_convener,
+)
 from council.doors.cli.views import write_lines
 from council.engine.layout import format_count
-from council.engine.plan_object import PlanAdvice
+from council.engine.plan_object import PlanAdvice, PricedProtocol
 from council.engine.records import ReportObject
 from council.errors import ConfigError, UsageError
 from council.evals import blind, sampling
@@ -73,7 +90,7 @@ from council.money import format_usd
 from council.planning.plan import Material, Plan
 from council.render.terminal import format_advised_price
 from council.runs.advice import save_result
-from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, select_protocol_options, select_settings
+from council.runs.batch import BatchSettings, select_protocol_options, select_settings
 from council.runs.batch_output import CompleteRow, Estimate, Summary
 from council.runs.batch_rows import InputRow, RowErrors, make_row
 from council.runs.eval_object import EvalObject, JudgeUse
@@ -87,37 +104,12 @@ from council.text_cleanup import clean
 from council.types import Json
 
 # Flags of a question that set an option of every run.
-ROW_FLAGS = (
-    "models",
-    "members",
-    "cheap",
-    "seat_count",
-    "exclude_family",
-    "seat",
-    "effort",
-    "allow_unpriced",
-    "timeout",
-    "grace",
-    "hedge",
-    "check",
-    "no_warm",
-    "no_resend",
-)
+GROUPS = ("Protocol and members", "Cost and time")
+OTHER_USE = ("protocol", "mode", "strict", "max_cost", "yes")  # of the arms, or of the whole evaluation
+ROW_FLAGS = tuple(name for group in GROUPS for name in FLAG_GROUPS[group] if name not in OTHER_USE)
 ADVISE_FLAGS = (
-    "models",
-    "members",
-    "cheap",
-    "seat_count",
-    "exclude_family",
-    "seat",
-    "spec",
-    "decision",
-    "base",
-    "no_match",
-    "no_stdin",
-    "config",
-    "trust",
-    "json",
+    *("models", "members", "cheap", "seat_count", "exclude_family", "seat"),
+    *("spec", "decision", "base", "no_match", "no_stdin", "config", "trust", "json"),
 )
 ANSWERS, GRADES, RESULT, TABLE = "answers.jsonl", "grades.jsonl", "result.json", "table.txt"
 COMPARISONS = "comparisons.jsonl"
@@ -128,7 +120,6 @@ def eval_command() -> click.Command:
         click.Argument(["dataset"], nargs=-1, metavar="DATASET", shell_complete=complete_file),
         click.Option(
             ["--arms"],
-            default=None,
             metavar="A,B,…",
             help=f"What to compare: single, self-consistency:samples=N, solo, and other protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use.",
         ),
@@ -152,59 +143,41 @@ def eval_command() -> click.Command:
         ),
         click.Option(
             ["--against"],
-            default=None,
             metavar="ARM",
             help="The arm that --grader blind compares all others with (default solo, else the first).",
         ),
         click.Option(
             ["--limit"],
-            type=IntegerParam(),
-            default=None,
+            type=INTEGER,
             metavar="N",
             help="Use only the first N questions; of gym:NAME, generate N (default 30).",
         ),
         click.Option(
             ["--seed"],
-            type=IntegerParam(),
+            type=INTEGER,
             default=0,
             metavar="N",
             help="Seed of generated questions, of the order of labels, of the intervals and of the embedded model.",
         ),
         click.Option(
             ["--output", "-o"],
-            default=None,
             metavar="DIR",
             help="Folder of the answers, the table and the plots (default NAME.eval).",
             shell_complete=complete_file,
         ),
-        click.Option(
-            ["--fresh"],
-            is_flag=True,
+        make_flag(
+            "--fresh",
             help="Start over: put the answers in the folder aside as *.old. Without it, the same command continues.",
         ),
-        click.Option(["--no-plots"], is_flag=True, help="Write no plots."),
-        click.Option(
-            ["--replay"],
-            is_flag=True,
+        make_flag("--no-plots", help="Write no plots."),
+        make_flag(
+            "--replay",
             help="DATASET holds recorded answers: a CSV file with a column per model, or logs of inspect_ai. No model is asked.",
         ),
-        click.Option(
-            ["--max-cost"],
-            type=NumberParam(),
-            default=None,
-            metavar="DOLLARS",
-            help="Cost limit of the whole evaluation.",
-        ),
-        click.Option(
-            ["--concurrency"],
-            type=IntegerParam(),
-            default=DEFAULT_CONCURRENCY,
-            metavar="N",
-            help=f"Questions at once (default {DEFAULT_CONCURRENCY}).",
-        ),
+        click.Option(["--max-cost"], type=NUMBER, metavar="DOLLARS", help="Cost limit of the whole evaluation."),
+        concurrency_option("Questions"),
     ]
-    shared = [make_option(flag) for flag in COMMON_FLAGS if flag["name"] in {*ROW_FLAGS, *COMMAND_FLAGS}]
-    return click.Command("eval", params=[*own, *shared], callback=run_eval, help=COMMAND_HELP["eval"])
+    return make_plain_command("eval", run_eval, *own, *common_options(*ROW_FLAGS, *COMMAND_FLAGS))
 
 
 def run_eval(dataset: tuple[str, ...], **params: Any) -> int:
@@ -212,28 +185,18 @@ def run_eval(dataset: tuple[str, ...], **params: Any) -> int:
         raise UsageError(
             "no data set was given, nothing was sent: use council eval FILE.jsonl, or council eval gym:NAME"
         )
+    runner = Runner.from_flags({name: params[name] for name in COMMAND_FLAGS})
     if params["replay"]:
-        return run_replay(dataset, params)
+        return run_replay(runner, dataset, params)
     if len(dataset) > 1:
         raise UsageError(f'"{dataset[1]}" is a second data set, nothing was sent: name one, or use --replay for logs')
-    for name, value, most in (
-        ("--limit", params["limit"], None),
-        ("--concurrency", params["concurrency"], MAX_CONCURRENCY),
-    ):
-        if value is not None and (value < 1 or (most and value > most)):
-            raise UsageError(f'{name} "{value}" is out of range, nothing was sent: use a whole number from 1 on')
-    if params["max_cost"] is not None and not 0 <= params["max_cost"] < float("inf"):
-        raise UsageError(
-            f'--max-cost "{params["max_cost"]:g}" is out of range, nothing was sent: use 0 or more dollars'
-        )
+    check_limits(params["max_cost"], limit=params["limit"], concurrency=params["concurrency"])
     if dataset[0] == BENCH:
-        return run_bench(params)
+        return runner.with_convener(_make_bench(runner, params).run)
     evaluation = _make_evaluation(dataset[0], params)
-    runner = Runner.from_flags({name: params.get(name) for name in COMMAND_FLAGS})
-    with ExitStack() as stack:
-        for protocol in (sampling.PROTOCOL, blind.PROTOCOL):
-            stack.enter_context(protocols.register_for(protocol))
-        return EvalRunner(runner, evaluation, _choose_folder(dataset[0], params["output"]), params).run()
+    evaluating = EvalRunner(runner, evaluation, _choose_folder(dataset[0], params["output"]), params)
+    with protocols.register_for(sampling.PROTOCOL), protocols.register_for(blind.PROTOCOL):
+        return runner.with_convener(evaluating.run)
 
 
 def _make_evaluation(dataset: str, params: Json) -> Evaluation:
@@ -288,10 +251,7 @@ class EvalRunner:
         self.runner, self.evaluation, self.folder, self.params = runner, evaluation, folder, params
         self.spent = 0.0
 
-    def run(self) -> int:
-        return self.runner.with_convener(self._run)
-
-    async def _run(self, convener: Convener) -> int:
+    async def run(self, convener: Convener) -> int:
         await self._find_prices(convener)
         await self._choose_judges(convener)
         if any(arm.equals for arm in self.evaluation.arms):
@@ -301,23 +261,22 @@ class EvalRunner:
         first = self.evaluation.first_rows()
         if self.params["dry_run"]:
             rows = [*first, *self.evaluation.planned_compare_rows()]
-            code, _ = await self._run_batch(convener, rows, ANSWERS)
-            return code
+            return await self._run_batch(convener, rows, ANSWERS)
         self._open_folder()
         self._check_seed()
         if self.params["fresh"]:
             self._forget()
-        code, _ = await self._run_batch(convener, first, ANSWERS)
+        code = await self._run_batch(convener, first, ANSWERS)
         results = await self._read_results(convener, (ANSWERS,))
         equal = self.evaluation.equal_rows(results)
         equal_file = f"equal-{self.evaluation.equal}.jsonl"
         if equal and code in ENDED_CODES:
             plan = f"{format_count(len(equal), 'row')}: self-consistency, each with the {self.evaluation.equal} of its council"
-            code = max(code, (await self._run_batch(convener, equal, equal_file, plan))[0])
+            code = max(code, await self._run_batch(convener, equal, equal_file, plan))
             results = await self._read_results(convener, (ANSWERS, equal_file))
         comparing = self.evaluation.compare_rows(results)
         if comparing and code in ENDED_CODES:
-            code = max(code, (await self._run_batch(convener, comparing, COMPARISONS))[0])
+            code = max(code, await self._run_batch(convener, comparing, COMPARISONS))
         if code == EXIT_INTERRUPTED:
             return code
         results = await self._grade(convener, results)
@@ -399,13 +358,11 @@ class EvalRunner:
         before: Any = None
         with suppress(OSError, ValueError):
             before = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
-        if (
-            isinstance(before, dict)
-            and before.get("seed", self.evaluation.seed) != self.evaluation.seed
-            and not self.params["fresh"]
-        ):
+        seed = self.evaluation.seed
+        earlier = before.get("seed", seed) if isinstance(before, dict) else seed
+        if earlier != seed and not self.params["fresh"]:
             raise UsageError(
-                f'the answers in "{self.folder}" have the seed {before["seed"]}, not {self.evaluation.seed}, nothing was sent: use --seed {before["seed"]}, --fresh to start over, or -o with another folder'
+                f'the answers in "{self.folder}" have the seed {earlier}, not {seed}, nothing was sent: use --seed {earlier}, --fresh to start over, or -o with another folder'
             )
 
     def _forget(self) -> None:
@@ -414,9 +371,7 @@ class EvalRunner:
             if path.name.startswith(("answers.", "equal-", "grades.", "comparisons.")):
                 path.replace(path.with_name(f"{path.name}.old"))
 
-    async def _run_batch(
-        self, convener: Convener, rows: list[InputRow], file: str, plan: str = ""
-    ) -> tuple[int, Summary | None]:
+    async def _run_batch(self, convener: Convener, rows: list[InputRow], file: str, plan: str = "") -> int:
         """Run the rows of one file. `plan` replaces the estimate, which does not know how often a budget is used up."""
         cap = self.params["max_cost"]
         settings = BatchSettings(
@@ -442,11 +397,11 @@ class EvalRunner:
             self.params["dry_run"],
         )
         batch.plan = plan
-        code = await batch.run_in(convener)
+        code = await batch.run(convener)
         if batch.summary:
             now = batch.summary.progress
             self.spent += now.usd_before + now.usd
-        return code, batch.summary
+        return code
 
     async def _grade(
         self, convener: Convener, results: Mapping[str, Mapping[str, Result]]
@@ -527,11 +482,8 @@ class EvalRunner:
             file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
         with open_named_file(self.folder / TABLE, encoding="utf-8") as file:
             file.write(text + "\n")
-        if self.runner.json:
-            print_json(result)
-        else:
-            names = ", ".join([RESULT, TABLE, *(path.name for path in files)])
-            write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
+        names = ", ".join([RESULT, TABLE, *(path.name for path in files)])
+        self.runner.print_lines(result, [clean(text), "", f"files: {self.folder}: {names}"])
 
 
 def _sum_use(reports: Sequence[ReportObject]) -> JudgeUse:
@@ -544,22 +496,20 @@ def _sum_use(reports: Sequence[ReportObject]) -> JudgeUse:
     }
 
 
-def run_bench(params: Json) -> int:
-    """Let judges review programs with planted bugs, and measure what they find."""
+def _make_bench(runner: Runner, params: Json) -> BenchRunner:
     name, options = split_arm(params["arms"] or "judges")
     if name != "judges" or "," in (params["arms"] or ""):
         raise UsageError(
             f'the review bench measures judges, not "{params["arms"]}": use --arms judges:count=3, or leave it out'
         )
     evaluation = Evaluation((), (), _read_row_defaults(params) | options, seed=params["seed"], dataset=BENCH)
-    runner = Runner.from_flags({flag: params.get(flag) for flag in COMMAND_FLAGS})
-    return BenchRunner(runner, evaluation, _choose_folder("review-bench", params["output"]), params).run()
+    return BenchRunner(runner, evaluation, _choose_folder("review-bench", params["output"]), params)
 
 
 class BenchRunner(EvalRunner):
-    """`council eval bench:review`: one batch of reviews, then the table by support."""
+    """`council eval bench:review`: one batch of reviews of programs with planted bugs, then the table by support."""
 
-    async def _run(self, convener: Convener) -> int:
+    async def run(self, convener: Convener) -> int:
         cases = make_cases(self.evaluation.seed, self.params["limit"])
         rows = [make_bench_row(case, self.evaluation.defaults) for case in cases]
         if not self.params["dry_run"]:
@@ -567,7 +517,7 @@ class BenchRunner(EvalRunner):
             write_repositories(cases, self.folder / "repositories")
             if self.params["fresh"]:
                 self._forget()
-        code, _ = await self._run_batch(convener, rows, ANSWERS)
+        code = await self._run_batch(convener, rows, ANSWERS)
         if self.params["dry_run"] or code == EXIT_INTERRUPTED:
             return code
         reports = {row["id"]: row["report"] for row in self._read_rows(ANSWERS)}
@@ -591,9 +541,6 @@ class EvalBatch(BatchRunner):
         self.runner.print_status([self.plan])
         return True
 
-    async def run_in(self, convener: Convener) -> int:
-        return await self._run(convener)
-
     def _explain(self, error: RowErrors) -> UsageError:
         fix = ": use --fresh to start over, or -o with another folder, if the data set, the members or the arms are others"
         return UsageError(f"{error.template}{fix if 'changed since' in error.template else ''}")
@@ -609,44 +556,26 @@ class EvalBatch(BatchRunner):
 
 def outcome_command() -> click.Command:
     arguments = [
-        click.Argument(["run"], required=True, metavar="RUN"),
-        click.Argument(["label"], required=False, default=None, metavar="[right|wrong|VALUE]"),
+        click.Argument(["run"], metavar="RUN"),
+        click.Argument(["label"], required=False, metavar="[right|wrong|VALUE]"),
     ]
     note = click.Option(["--note"], default="", metavar="TEXT", help="Keep this text with the outcome.")
+    return make_command("outcome", label_outcome, *arguments, note)
 
-    def outcome(run: str, label: str | None, note: str, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            if label is None:
-                found = await convener.store.list_outcomes(await convener.resolve_run(run))
-                if not found:
-                    raise UsageError(
-                        f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE"
-                    )
-                row: OutcomeObject = {"schema": "council.outcome/1", **found[0]}
-            else:
-                row = await label_run(convener.store, await convener.resolve_run(run), label, note)
-            if params["json"]:
-                print_json(row)
-            else:
-                write_lines("\n".join(clean(line) for line in format_outcome(row)))
-            return 0
 
-        return make_runner(params).with_convener(job)
-
-    return make_command("outcome", outcome, *arguments, note)
+@with_convener
+async def label_outcome(convener: Convener, run: str, label: str | None, note: str, json: bool, **params: Any) -> int:
+    if label is None:
+        found = await convener.store.list_outcomes(await convener.resolve_run(run))
+        if not found:
+            raise UsageError(f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE")
+        row: OutcomeObject = {"schema": "council.outcome/1", **found[0]}
+    else:
+        row = await label_run(convener.store, await convener.resolve_run(run), label, note)
+    return print_result(json, row, map(clean, format_outcome(row)), write_lines)
 
 
 # Advice
-
-
-class AdvisedDefault(TypedDict):
-    """The protocol without advice, and its price."""
-
-    protocol: str
-    rounds: int
-    options: Json
-    calls: int
-    cost: float | None
 
 
 class AdviceObject(PlanAdvice):
@@ -654,15 +583,12 @@ class AdviceObject(PlanAdvice):
 
     schema: Literal["council.advice/1"]
     question: str
-    default: AdvisedDefault
+    default: PricedProtocol  # without advice
 
 
 def advise_command() -> click.Command:
-    options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
-    for option in options:
-        option.hidden |= option.name not in ADVISE_FLAGS  # accepted, but without an effect
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…")
-    return click.Command("advise", params=[words, *options], callback=advise, help=COMMAND_HELP["advise"])
+    return make_plain_command("advise", advise, words, *question_options(ADVISE_FLAGS))
 
 
 def advise(words: tuple[str, ...], **params: Any) -> int:
@@ -673,24 +599,13 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Convener) -> int:
         default = await make_plan(convener, request)
         advised = await make_plan(convener, replace(request, protocol=AUTO_PROTOCOL))
-        advice, usual = price_advice(advised), price_advice(default)
         row: AdviceObject = {
             "schema": "council.advice/1",
             "question": advised.question.text,
-            **advice,
-            "default": {
-                "protocol": usual["protocol"],
-                "rounds": usual["rounds"],
-                "options": usual["options"],
-                "calls": usual["calls"],
-                "cost": usual["cost"],
-            },
+            **price_advice(advised),
+            "default": price_protocol(default),
         }
-        if runner.json:
-            print_json(row)
-        else:
-            write_lines("\n".join(_format_advice(row)), ascii=runner.ascii)
-        return 0
+        return runner.print_lines(row, _format_advice(row))
 
     return runner.with_convener(job)
 
@@ -698,14 +613,10 @@ def advise(words: tuple[str, ...], **params: Any) -> int:
 def _format_advice(row: AdviceObject) -> list[str]:
     default = row["default"]
     is_same = (row["protocol"], row["options"]) == (default["protocol"], default["options"])
+    price, usual = (format_advised_price(one["calls"], one["cost"]) for one in (row, default))
     return [
         clean(f"protocol {row['protocol']}: {row['why']}"),
-        f"price: {format_advised_price(row['calls'], row['cost'])}"
-        + (
-            ""
-            if is_same
-            else f"; without advice {default['protocol']}, {format_advised_price(default['calls'], default['cost'])}"
-        ),
+        f"price: {price}" + ("" if is_same else f"; without advice {default['protocol']}, {usual}"),
         "rounds: 1; more rounds cost more and rarely help" if row["rounds"] == 1 else f"rounds: {row['rounds']}",
         "no model was asked; use it with --protocol auto",
     ]
@@ -714,12 +625,9 @@ def _format_advice(row: AdviceObject) -> list[str]:
 # Recorded answers
 
 
-def run_replay(paths: tuple[str, ...], params: Json) -> int:
+def run_replay(runner: Runner, paths: tuple[str, ...], params: Json) -> int:
     """Compare the rules on recorded answers."""
     arms = [arm.strip() for arm in (params["arms"] or "").split(",") if arm.strip()]
     found = replay(read_matrix([Path(path) for path in paths]), arms)
-    if params["json"]:
-        print_json(found.as_json(params["seed"]))
-    else:
-        write_lines(clean(format_replay(found, params["seed"])), ascii=bool(params["ascii"]))
-    return 0
+    lines = [clean(format_replay(found, params["seed"]))]
+    return runner.print_lines(found.as_json(params["seed"]), lines)

@@ -16,11 +16,18 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import ALIASES, COMMAND_HELP, CURRENT_COMMANDS, OLD_WORDS, protocol_flags
+from council.doors.cli.params import (
+    ALIASES,
+    COMMAND_HELP,
+    CURRENT_COMMANDS,
+    HELP_FLAGS,
+    OLD_WORDS,
+    before_dashes,
+    protocol_flags,
+)
 from council.flags import flag_table
 
 COMMANDS_FILE = Path(__file__).parents[2] / "data" / "commands.json"
-HELP_FLAGS = ("-h", "--help", "--help-all")
 MAX_WIDTH = 100
 MAX_COLUMN, MAX_EXAMPLE = 32, 48  # longer flags and examples have their text on the next line
 MAX_UNGROUPED_FLAGS = 8  # a command with at most this many flags lists them in one section
@@ -233,9 +240,9 @@ def command_help(arguments: Sequence[str]) -> str | None:
 
     The first argument is the command.
     """
-    given = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    given = before_dashes(arguments)
     commands = load_commands()
-    if not set(HELP_FLAGS) & set(given[1:]) or given[0] not in commands:
+    if not HELP_FLAGS.intersection(given[1:]) or given[0] not in commands:
         return None
     path = given[0]
     for word in given[1:]:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,29 +17,38 @@ import click
 
 from council.doors.cli.params import (
     ChoiceParam,
-    DayParam,
+    ParsedParam,
     check_output_path,
+    common_options,
     complete_run,
+    make_flag,
     print_json,
+    print_result,
     run_argument,
 )
 from council.doors.cli.report_commands import replay_command
 from council.doors.cli.runner import (
     HIDDEN_CONFIG_OPTION,
     JSON_OPTION,
+    TEXT_FLAGS,
+    Runner,
     has_terminal,
+    list_parts,
     make_command,
     make_group,
-    make_runner,
-    text_options,
+    with_convener,
 )
 from council.doors.cli.tables import format_bytes, format_folder, format_table
-from council.doors.cli.terminal_input import TerminalReader, confirm
+from council.doors.cli.terminal_input import ask_yes_no
 from council.doors.cli.views import BOLD, PLAIN
+from council.engine.degraded import format_notice_lines
+from council.engine.layout import format_count
 from council.engine.minutes import Minutes
 from council.errors import StoreError, UsageError, message_for
 from council.money import format_usd
+from council.render import terminal
 from council.render.markdown import TextPart
+from council.render.report import build_report, read_report
 from council.render.text_layout import cut, is_drawable, terminal_size, text_width
 from council.runs.excerpts import compile_words
 from council.runs.history import UNFINISHED, Removal
@@ -49,6 +58,7 @@ from council.runs.spending import DAY_S
 from council.settings.private_files import open_private_file
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus, list_fields
 from council.text_cleanup import neutralize_commands, single_line
+from council.types import Json
 
 LIST_LIMIT = 20  # runs listed without --limit
 MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 16, 60
@@ -58,8 +68,7 @@ TABLE_FIELDS = [field for field in list_fields(RunRow) if field.column.heading]
 
 
 def runs_command() -> click.Group:
-    group = make_group("runs", _runs_default, *_list_options(), JSON_OPTION, HIDDEN_CONFIG_OPTION)
-    for one in (
+    commands = (
         _list_command(),
         _show_command(),
         _search_command(),
@@ -68,113 +77,88 @@ def runs_command() -> click.Group:
         _remove_command(),
         _prune_command(),
         _fsck_command(),
-    ):
-        group.add_command(one)
-    return group
+    )
+    flags = [*_list_options(), JSON_OPTION, HIDDEN_CONFIG_OPTION]
+    return make_group("runs", list_runs, *flags, commands=commands, on_command=_pass_flags_on)
 
 
-@click.pass_context
-def _runs_default(context: click.Context, /, **params: Any) -> int | None:
-    """List the runs. Flags before a subcommand belong to the subcommand."""
-    if context.invoked_subcommand is None:
-        return list_runs(**params)
-    context.default_map = {context.invoked_subcommand: {name: value for name, value in params.items() if value}}
-    return None
+def _pass_flags_on(context: click.Context, params: Json) -> None:
+    """Let flags before a subcommand belong to the subcommand."""
+    given = {name: value for name, value in params.items() if value}
+    context.default_map = {str(context.invoked_subcommand): given}
 
 
 # List and search
 
 
-def _here_option(help: str) -> click.Option:
-    return click.Option(["--here"], is_flag=True, help=help)
-
-
 def _limit_option() -> click.Option:
     about = f"List at most N runs; 0 lists all. Default: {LIST_LIMIT}, with --json all."
-    return click.Option(["--limit"], type=click.IntRange(min=0), default=None, metavar="N", help=about)
+    return click.Option(["--limit"], type=click.IntRange(min=0), metavar="N", help=about)
 
 
 def _list_options() -> list[click.Option]:
+    statuses = ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False)
+    project = "List the runs of this project only: the name of a repository or folder."
     return [
         _limit_option(),
-        _here_option("List the runs of this folder only."),
-        click.Option(
-            ["--status"],
-            type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False),
-            default=None,
-            help="List the runs with this status only.",
-        ),
-        click.Option(
-            ["--owner"], metavar="NAME", default=None, help="List the runs of this owner only, such as ann@laptop."
-        ),
-        click.Option(
-            ["--project"],
-            metavar="NAME",
-            default=None,
-            help="List the runs of this project only: the name of a repository or folder.",
-        ),
+        make_flag("--here", help="List the runs of this folder only."),
+        click.Option(["--status"], type=statuses, help="List the runs with this status only."),
+        click.Option(["--owner"], metavar="NAME", help="List the runs of this owner only, such as ann@laptop."),
+        click.Option(["--project"], metavar="NAME", help=project),
     ]
 
 
 def _list_command() -> click.Command:
-    return make_command(
-        "list",
-        list_runs,
-        *_list_options(),
-        help="List runs, unfinished ones first, then the newest.",
-        uses_config=False,
-    )
+    about = "List runs, unfinished ones first, then the newest."
+    return make_command("list", list_runs, *_list_options(), help=about, uses_config=False)
 
 
-def list_runs(limit: int | None, here: bool, status: str | None, **params: Any) -> int:
-    named = {name: params.pop(name, None) for name in ("owner", "project")}
+@with_convener
+async def list_runs(
+    convener: Convener, limit: int | None, here: bool, status: str | None, json: bool, **params: Any
+) -> int:
+    named = {name: params[name] for name in ("owner", "project")}
+    most = _choose_limit(limit, json)
+    wanted: dict[str, Any] = {"here": here, "status": status, **named}
+    rows = await convener.runs(**wanted, limit=most)
+    total = await convener.count_runs(**wanted) if most and len(rows) == most else len(rows)
+    filters = [*(["of this folder"] if here else []), *([f"with status {status}"] if status else [])]
+    filters += [f'with {name} "{value}"' for name, value in named.items() if value]
+    none = f"no runs {' '.join(filters)}" if filters else 'no runs yet: start one with council "…"'
+    return _print_runs(rows, json, none, total=total, here=here)
 
-    async def job(convener: Convener) -> int:
-        most = (None if params["json"] else LIST_LIMIT) if limit is None else limit or None
-        wanted: dict[str, Any] = {"here": here, "status": status, **named}
-        rows = await convener.runs(**wanted, limit=most)
-        total = await convener.count_runs(**wanted) if most and len(rows) == most else len(rows)
-        filters = [*(["of this folder"] if here else []), *([f"with status {status}"] if status else [])]
-        filters += [f'with {name} "{value}"' for name, value in named.items() if value]
-        none = f"no runs {' '.join(filters)}" if filters else 'no runs yet: start one with council "…"'
-        return _print_runs(rows, params["json"], none, total=total, here=here)
 
-    return make_runner(params).with_convener(job)
+def _choose_limit(limit: int | None, as_json: bool) -> int | None:
+    """Return how many runs are listed at most; None: all."""
+    if limit is None:
+        return None if as_json else LIST_LIMIT
+    return limit or None
 
 
 def _search_command() -> click.Command:
     words = click.Argument(["words"], nargs=-1, required=True)
-    return make_command(
-        "search",
-        search_runs,
-        words,
-        _limit_option(),
-        help="Search questions, statements and answers; all words must match.",
-        uses_config=False,
-    )
+    about = "Search questions, statements and answers; all words must match."
+    return make_command("search", search_runs, words, _limit_option(), help=about, uses_config=False)
 
 
-def search_runs(words: tuple[str, ...], limit: int | None, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        terms = " ".join(words).split()
-        most = (None if params["json"] else LIST_LIMIT) if limit is None else limit or None
-        rows = await convener.search(terms, most + 1 if most else None)
-        shown, none = rows[:most], f'no runs match "{" ".join(terms)}"'
-        excerpts = [await convener.excerpt(row["run"], terms) for row in shown]
-        if params["json"]:
-            print_json([row | {"excerpt": excerpt} for row, excerpt in zip(shown, excerpts, strict=True)])
-            return 0
-        click.echo("\n".join(_format_found(shown, excerpts, terms)) if shown else none)
-        if len(rows) > len(shown):
-            click.echo("more runs match: use a higher --limit, or --limit 0 for all", err=True)
-        return 0
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def search_runs(convener: Convener, words: tuple[str, ...], limit: int | None, json: bool, **params: Any) -> int:
+    terms = " ".join(words).split()
+    most = _choose_limit(limit, json)
+    rows = await convener.search(terms, most + 1 if most else None)
+    shown = rows[:most]
+    excerpts = [await convener.excerpt(row["run"], terms) for row in shown]
+    found = [row | {"excerpt": excerpt} for row, excerpt in zip(shown, excerpts, strict=True)]
+    none = [f'no runs match "{" ".join(terms)}"']
+    print_result(json, found, _format_found(shown, excerpts, terms) if shown else none)
+    if len(rows) > len(shown) and not json:
+        click.echo("more runs match: use a higher --limit, or --limit 0 for all", err=True)
+    return 0
 
 
 def _format_found(rows: Sequence[RunRow], excerpts: Sequence[str], words: Sequence[str]) -> list[str]:
     """Return a table of runs with an excerpt below each; a terminal shows the words in bold."""
-    width = terminal_size(sys.stdout)[0] if sys.stdout.isatty() else None
+    width = _stdout_width()
     head, *lines = format_runs(rows, width=width)
     found = [head]
     for line, excerpt in zip(lines, excerpts, strict=True):
@@ -194,11 +178,14 @@ def _print_runs(rows: Sequence[RunRow], as_json: bool, none: str, *, total: int,
     if as_json:
         print_json(rows)
         return 0
-    width = terminal_size(sys.stdout)[0] if sys.stdout.isatty() else None
-    click.echo("\n".join(format_runs(rows, here=here, width=width)) if rows else none)
+    click.echo("\n".join(format_runs(rows, here=here, width=_stdout_width())) if rows else none)
     if more := total - len(rows):
         click.echo(f"{more:,} more: use --limit {total}, or --limit 0 for all", err=True)
     return 0
+
+
+def _stdout_width() -> int | None:
+    return terminal_size(sys.stdout)[0] if sys.stdout.isatty() else None
 
 
 def format_runs(rows: Sequence[RunRow], *, here: bool = False, width: int | None = None) -> list[str]:
@@ -258,46 +245,29 @@ def _format_cost(run: RunRow) -> str:
 
 
 def _show_command() -> click.Command:
+    shown = "transcript: also print prompts, retries and absences."
     flags = [
-        click.Option(["-v", "--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(
-            ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
-        ),
+        make_flag("-v", "--verbose", help="Print every statement in full."),
+        click.Option(["--show"], type=click.Choice(["transcript"]), help=shown),
+        *common_options(*TEXT_FLAGS),
     ]
-    return make_command(
-        "show",
-        show_run,
-        run_argument(),
-        *flags,
-        *text_options(),
-        help="Show the seats, status and answer of a run.",
-        uses_config=False,
-    )
+    about = "Show the seats, status and answer of a run."
+    return make_command("show", show_run, run_argument(), *flags, help=about, uses_config=False)
 
 
-def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        from council.render.report import read_report
-
-        minutes = await convener.minutes(run or await convener.newest_run())
-        if params["json"]:
-            print_json(read_report(minutes))
-            return 0
-        state = await convener.run_state(minutes.run)
-        make_runner(params).print_parts(
-            _list_run_parts(minutes, state.status, verbose=bool(verbose or show), show=show or "")
-        )
+@with_convener
+async def show_run(convener: Convener, run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
+    minutes = await convener.minutes(run or await convener.newest_run())
+    if params["json"]:
+        print_json(read_report(minutes))
         return 0
-
-    return make_runner(params).with_convener(job)
+    state = await convener.run_state(minutes.run)
+    parts = _list_run_parts(minutes, state.status, verbose=bool(verbose or show), show=show or "")
+    Runner.from_flags(params).print_parts(parts)
+    return 0
 
 
 def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[TextPart]:
-    from council.doors.cli.runner import list_parts
-    from council.engine.degraded import format_notice_lines
-    from council.render import terminal
-    from council.render.report import build_report
-
     is_queued = status is RunStatus.QUEUED and not minutes.phases
     answer = [TextPart("queued: no worker has started it yet", False)] if is_queued else list_parts(minutes, **how)
     report = build_report(minutes)
@@ -312,33 +282,25 @@ def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[Tex
 
 
 def _export_command() -> click.Command:
-    out = click.Option(["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write to this file.")
-    return make_command(
-        "export",
-        export_run,
-        run_argument(),
-        out,
-        help="Export everything stored about a run as one JSON object; requests are base64.",
-        uses_config=False,
-    )
+    out = click.Option(["--output", "-o"], type=click.Path(), metavar="FILE", help="Write to this file.")
+    about = "Export everything stored about a run as one JSON object; requests are base64."
+    return make_command("export", export_run, run_argument(), out, help=about, uses_config=False)
 
 
-def export_run(run: str | None, output: str | None, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        path = check_output_path(output)
-        chosen = await convener.resolve_run(run) if run else await convener.newest_run()
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as whole:  # a large run is never in memory as a whole
-            await convener.export(chosen, lambda piece: whole.write(neutralize_commands(piece, "json")))
-            whole.seek(0)
-            if path is None:
-                for piece in iter(partial(whole.read, 1 << 20), ""):
-                    click.echo(piece, nl=False)
-            else:
-                with open_private_file(path, encoding="utf-8") as file:  # it contains the whole conversation
-                    shutil.copyfileobj(whole, file)
-        return 0
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def export_run(convener: Convener, run: str | None, output: str | None, **params: Any) -> int:
+    path = check_output_path(output)
+    chosen = await convener.resolve_run(run) if run else await convener.newest_run()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as whole:  # a large run is never in memory as a whole
+        await convener.export(chosen, lambda piece: whole.write(neutralize_commands(piece, "json")))
+        whole.seek(0)
+        if path is None:
+            for piece in iter(partial(whole.read, 1 << 20), ""):
+                click.echo(piece, nl=False)
+        else:
+            with open_private_file(path, encoding="utf-8") as file:  # it contains the whole conversation
+                shutil.copyfileobj(whole, file)
+    return 0
 
 
 # Remove
@@ -346,114 +308,102 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
 
 def _removal_options() -> list[click.Option]:
     return [
-        click.Option(["--dry-run"], is_flag=True, help="List the runs and remove nothing."),
-        click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."),
+        make_flag("--dry-run", help="List the runs and remove nothing."),
+        make_flag("--yes", help="Do not ask for confirmation."),
     ]
 
 
 def _remove_command() -> click.Command:
-    runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...", shell_complete=complete_run)
-    before = click.Option(
-        ["--before"],
-        type=DayParam(),
-        default=None,
-        metavar="DATE",
-        help="Remove every run before this day, such as 2026-01-31.",
-    )
-    here = _here_option("With --before: only the runs of this folder.")
-    return make_command(
-        "rm",
-        remove_runs,
-        runs,
-        before,
-        here,
+    day = "Remove every run before this day, such as 2026-01-31."
+    params = [
+        click.Argument(["runs"], nargs=-1, metavar="[RUN]...", shell_complete=complete_run),
+        click.Option(["--before"], type=DAY, metavar="DATE", help=day),
+        make_flag("--here", help="With --before: only the runs of this folder."),
         *_removal_options(),
-        help="Remove runs, and their reports in the data folder; other report files and spending are kept.",
-        uses_config=False,
-    )
+    ]
+    about = "Remove runs, and their reports in the data folder; other report files and spending are kept."
+    return make_command("rm", remove_runs, *params, help=about, uses_config=False)
 
 
-def remove_runs(
-    runs: tuple[str, ...], before: datetime | None, here: bool, dry_run: bool, yes: bool, **params: Any
+@with_convener
+async def remove_runs(
+    convener: Convener,
+    runs: tuple[str, ...],
+    before: datetime | None,
+    here: bool,
+    dry_run: bool,
+    yes: bool,
+    json: bool,
+    **params: Any,
 ) -> int:
     if bool(runs) == bool(before) or (runs and here):
         raise UsageError(
             "nothing was removed: use either `council runs rm RUN…`, or --before DATE, with or without --here"
         )
-
-    async def job(convener: Convener) -> int:
-        if before:
-            found = [run for run in await convener.runs(here=here) if run["created"] < before.timestamp()]
-            chosen = [run for run in found if run["status"] not in OPEN_STATUSES]
-            return await _remove_chosen(convener, chosen, dry_run, yes, params["json"], "no runs before that day")
-        named = [await convener.resolve_run(run) for run in runs]
-        rows = await convener.find_runs(named)
-        if dry_run:
-            return _print_dry_run(rows, params["json"], "no runs to remove")
-        if rows and has_terminal() and not yes and not await _confirm_removal(rows):
-            return EXIT_INTERRUPTED
-        done = await convener.remove_all(named)
-        _print_removal(done, params["json"], [f"removed {run}" for run in done.removed])
-        return EXIT_USAGE if done.kept else 0
-
-    return make_runner(params).with_convener(job)
+    if before:
+        found = [run for run in await convener.runs(here=here) if run["created"] < before.timestamp()]
+        chosen = [run for run in found if run["status"] not in OPEN_STATUSES]
+        return await _remove_chosen(convener, chosen, dry_run, yes, json, "no runs before that day")
+    named = [await convener.resolve_run(run) for run in runs]
+    rows = await convener.find_runs(named)
+    if dry_run:
+        return _print_dry_run(rows, json, "no runs to remove")
+    if rows and has_terminal() and not yes and not await _confirm_removal(rows):
+        return EXIT_INTERRUPTED
+    done = await convener.remove_all(named)
+    _print_removal(done, json, [f"removed {run}" for run in done.removed])
+    return EXIT_USAGE if done.kept else 0
 
 
-class AgeParam(click.ParamType):  # type: ignore[type-arg]
-    """Age option such as 90d or 12w, in seconds."""
+def _parse_day(text: str) -> datetime:
+    """Return the start of a day such as 2026-01-31 in local time."""
+    return datetime.strptime(text, "%Y-%m-%d")
 
-    name = "age"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        if found := re.fullmatch(r"(\d{1,5})([dw])", str(value).strip()):
-            return float(found[1]) * DAY_S * (7 if found[2] == "w" else 1)
-        flag = param.opts[-1] if param else "this flag"
-        raise click.UsageError(f'{flag} "{value}" is not an age: use days or weeks, for example {flag} 90d or 12w')
+def _parse_age(text: str) -> timedelta:
+    """Return an age such as 90d or 12w."""
+    if found := re.fullmatch(r"(\d{1,5})([dw])", text.strip()):
+        return timedelta(**{"weeks" if found[2] == "w" else "days": int(found[1])})
+    raise ValueError
+
+
+DAY = ParsedParam("date", _parse_day, "a day: use a date such as {flag} 2026-01-31")
+AGE = ParsedParam("age", _parse_age, "an age: use days or weeks, for example {flag} 90d or 12w")
 
 
 def _prune_command() -> click.Command:
+    age = "Remove runs older than this, such as 90d or 12w. Default: [store] keep_days."
+    number = "Keep the newest N runs, however old they are."
     flags = [
-        click.Option(
-            ["--older-than"],
-            type=AgeParam(),
-            default=None,
-            metavar="AGE",
-            help="Remove runs older than this, such as 90d or 12w. Default: [store] keep_days.",
-        ),
-        click.Option(
-            ["--keep"],
-            type=click.IntRange(min=0),
-            default=None,
-            metavar="N",
-            help="Keep the newest N runs, however old they are.",
-        ),
-        _here_option("Prune the runs of this folder only."),
-    ]
-    return make_command(
-        "prune",
-        prune_runs,
-        *flags,
+        click.Option(["--older-than"], type=AGE, metavar="AGE", help=age),
+        click.Option(["--keep"], type=click.IntRange(min=0), metavar="N", help=number),
+        make_flag("--here", help="Prune the runs of this folder only."),
         *_removal_options(),
-        help="Remove old runs that are complete or failed; unfinished runs are kept.",
-    )
+    ]
+    about = "Remove old runs that are complete or failed; unfinished runs are kept."
+    return make_command("prune", prune_runs, *flags, help=about)
 
 
-def prune_runs(older_than: float | None, keep: int | None, here: bool, dry_run: bool, yes: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        if older_than is not None or keep is not None:
-            before = None if older_than is None else time.time() - older_than
-            chosen = await convener.select_old_runs(before, keep or 0, here=here)
-        elif "keep_days" in convener.settings.store:
-            chosen = await convener.select_expired_runs(convener.settings, here=here)
-        else:
-            raise UsageError(
-                "nothing was removed: say which runs, for example --older-than 90d or --keep 50, or set [store] keep_days"
-            )
-        return await _remove_chosen(convener, chosen, dry_run, yes, params["json"], "no runs to remove")
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def prune_runs(
+    convener: Convener,
+    older_than: timedelta | None,
+    keep: int | None,
+    here: bool,
+    dry_run: bool,
+    yes: bool,
+    **params: Any,
+) -> int:
+    if older_than is not None or keep is not None:
+        before = None if older_than is None else time.time() - older_than.total_seconds()
+        chosen = await convener.select_old_runs(before, keep or 0, here=here)
+    elif "keep_days" in convener.settings.store:
+        chosen = await convener.select_expired_runs(convener.settings, here=here)
+    else:
+        raise UsageError(
+            "nothing was removed: say which runs, for example --older-than 90d or --keep 50, or set [store] keep_days"
+        )
+    return await _remove_chosen(convener, chosen, dry_run, yes, params["json"], "no runs to remove")
 
 
 async def _remove_chosen(
@@ -488,7 +438,7 @@ def _print_dry_run(rows: Sequence[RunRow], as_json: bool, none: str) -> int:
 async def _confirm_removal(rows: Sequence[RunRow]) -> bool:
     if len(rows) <= LIST_LIMIT:
         click.echo("\n".join(format_runs(rows, width=terminal_size(sys.stderr)[0])), err=True)
-    if await confirm(f"Remove {_count_runs(rows)}? [y/N]: ", TerminalReader()):
+    if await ask_yes_no(f"Remove {_count_runs(rows)}?"):
         return True
     click.echo("council: nothing was removed", err=True)
     return False
@@ -498,57 +448,46 @@ def _count_runs(rows: Sequence[RunRow]) -> str:
     """Return for example `12 runs in 3 folders`; the folder itself if there is only one."""
     folders = {run["folder"] for run in rows}
     where = format_folder(folders.pop()) if len(folders) == 1 else f"{len(folders)} folders"
-    place = "this folder" if where == "." else where
-    return f"{len(rows):,} {'run' if len(rows) == 1 else 'runs'} in {place}"
+    return f"{format_count(len(rows), 'run')} in {'this folder' if where == '.' else where}"
 
 
 def _print_removal(done: Removal, as_json: bool, lines: list[str]) -> None:
     kept = {run: message_for(error, "cli") for run, error in done.kept.items()}
-    if as_json:
-        print_json({"removed": done.removed, "kept": kept, "freed": done.freed})
-    else:
-        click.echo("\n".join([*lines, *(f"kept {run}: {why}" for run, why in kept.items())]))
+    shown = [*lines, *(f"kept {run}: {why}" for run, why in kept.items())]
+    print_result(as_json, {"removed": done.removed, "kept": kept, "freed": done.freed}, shown)
 
 
 # Check
 
 
 def _fsck_command() -> click.Command:
-    repair = click.Option(
-        ["--repair"], is_flag=True, help="First recover a damaged database, and make reports again from the ledger."
-    )
+    repair = make_flag("--repair", help="First recover a damaged database, and make reports again from the ledger.")
     about = "Check the stored data of one run, or of all."
     return make_command("fsck", check_runs, run_argument(), repair, help=about, uses_config=False)
 
 
-def check_runs(run: str | None, repair: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        repaired = await _repair(convener, run) if repair else []
-        names = [run] if run else [row["run"] for row in await convener.runs()]
-        problems = {
-            "store": [
-                *await convener.store.check_integrity(),
-                *(f"leftover file: {name}" for name in convener.store.list_temp_files()),
-            ]
-        }
-        audited = {name: await _audit(convener, name) for name in names}
-        problems |= {name: lines for name, (lines, _) in audited.items()}
-        remarks = {name: remark for name, (_, remark) in audited.items() if remark}
-        found = {name: lines for name, lines in problems.items() if lines}
-        if params["json"]:
-            print_json({"checked": names, "problems": found, "remarks": remarks, "repaired": repaired})
-        else:
-            for line in repaired:
-                click.echo(f"repaired: {line}", err=True)
-            click.echo(
-                "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
-                or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, no problems"
-            )
-            for name, remark in remarks.items():
-                click.echo(f"{name}: {remark}", err=True)
-        return 1 if found else 0
+@with_convener
+async def check_runs(convener: Convener, run: str | None, repair: bool, json: bool, **params: Any) -> int:
+    from council.runs.repair import repair_data  # not needed by the other commands
 
-    return make_runner(params).with_convener(job)
+    repaired = await repair_data(convener, run) if repair else []
+    names = [run] if run else [row["run"] for row in await convener.runs()]
+    leftover = [f"leftover file: {name}" for name in convener.store.list_temp_files()]
+    problems = {"store": [*await convener.store.check_integrity(), *leftover]}
+    audited = {name: await _audit(convener, name) for name in names}
+    problems |= {name: lines for name, (lines, _) in audited.items()}
+    remarks = {name: remark for name, (_, remark) in audited.items() if remark}
+    found = {name: lines for name, lines in problems.items() if lines}
+    if json:
+        print_json({"checked": names, "problems": found, "remarks": remarks, "repaired": repaired})
+        return 1 if found else 0
+    for line in repaired:
+        click.echo(f"repaired: {line}", err=True)
+    lines = [f"{name}: {line}" for name, lines in found.items() for line in lines]
+    click.echo("\n".join(lines) or f"{format_count(len(names), 'run')}, no problems")
+    for name, remark in remarks.items():
+        click.echo(f"{name}: {remark}", err=True)
+    return 1 if found else 0
 
 
 async def _audit(convener: Convener, run: str) -> tuple[list[str], str]:
@@ -556,9 +495,3 @@ async def _audit(convener: Convener, run: str) -> tuple[list[str], str]:
         return await convener.audit_with_remark(run)
     except StoreError as error:  # a run that cannot be read does not hide the others
         return [message_for(error, "cli")], ""
-
-
-async def _repair(convener: Convener, run: str | None) -> list[str]:
-    from council.runs.repair import repair_data
-
-    return await repair_data(convener, run)

@@ -8,33 +8,44 @@ import sys
 from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, get_args
 
 import click
 
 from council.doors.cli.params import (
-    COMMAND_HELP,
     complete_preset,
     complete_protocol,
     complete_roster,
-    print_json,
+    make_flag,
+    print_result,
     user_presets_folder,
 )
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_group, make_runner
+from council.doors.cli.runner import (
+    CONFIG_OPTION,
+    JSON_OPTION,
+    config_path,
+    make_command,
+    make_group,
+    make_plain_command,
+    with_convener,
+)
 from council.doors.cli.tables import fit_table, format_table
 from council.doors.cli.views import write_lines
+from council.engine.layout import format_count
 from council.errors import UsageError
 from council.money import PriceObject, RateName, format_usd
 from council.protocols import protocol_names
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
 from council.protocols.common.rosters import DescribedRoster, RosterSeat
+from council.render.terminal import format_calls
 from council.runs.service import Convener
 from council.settings import load_settings
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
+from council.text_cleanup import single_line
 from council.types import JsonSchema
 
 if TYPE_CHECKING:
-    from council.engine.plan_object import CostEstimate, PlanCalls
+    from council.engine.plan_object import CostEstimate
     from council.runs.doctor import (
         DoctorRow,
         ExtensionRow,
@@ -50,50 +61,38 @@ if TYPE_CHECKING:
 
 
 def list_command() -> click.Group:
-    group = make_group("list", _list_default, JSON_OPTION, CONFIG_OPTION)
     protocol = _show_option("Show only this protocol, with its seats, phases and options.", complete_protocol)
     preset = _show_option("Show the perspectives of this preset.", complete_preset)
     roster = _show_option("Show the seats of this roster, named or in a file.", complete_roster, "NAME|FILE")
-    group.add_command(make_command("protocols", print_protocols, protocol))
-    group.add_command(models_command())
-    group.add_command(
-        click.Command("presets", callback=print_presets, params=[preset, JSON_OPTION], help=COMMAND_HELP["presets"])
+    commands = (
+        make_command("protocols", print_protocols, protocol),
+        models_command(),
+        make_plain_command("presets", print_presets, preset, JSON_OPTION),
+        make_command("rosters", print_rosters, roster),
     )
-    group.add_command(make_command("rosters", print_rosters, roster))
-    return group
+    return make_group("list", count_kinds, JSON_OPTION, CONFIG_OPTION, commands=commands)
 
 
 def _show_option(help: str, complete: Any, metavar: str = "NAME") -> click.Option:
-    return click.Option(["--show", "name"], default=None, metavar=metavar, help=help, shell_complete=complete)
+    return click.Option(["--show", "name"], metavar=metavar, help=help, shell_complete=complete)
 
 
-@click.pass_context
-def _list_default(context: click.Context, /, **params: Any) -> int | None:
+@with_convener
+async def count_kinds(convener: Convener, json: bool, **params: Any) -> int:
     """Print how many there are of each kind, and the command that lists them."""
-    if context.invoked_subcommand is not None:
-        return None
+    from council.runs.doctor import list_members
 
-    async def job(convener: Convener) -> int:
-        from council.runs.doctor import list_members
-
-        members = list_members(convener)
-        available = sum(row["available"] for row in members)
-        rows: list[ListKind] = [
-            _describe_kind("protocols", len(protocol_names()), "how a council deliberates"),
-            {**_describe_kind("models", len(members), f"{available} available"), "available": available},
-            _describe_kind("presets", len(list_presets(user_presets_folder())), "sets of perspectives for judges"),
-            _describe_kind("rosters", len(convener.rosters()), "sets of seats for advisors, general and ranking"),
-        ]
-        if params["json"]:
-            print_json(rows)
-        else:
-            cells = [[row["kind"], str(row["count"]), row["about"], row["command"]] for row in rows]
-            click.echo(
-                "\n".join(fit_table(format_table(["KIND", "NUMBER", "", "COMMAND"], cells, right=[1]), sys.stdout))
-            )
-        return 0
-
-    return make_runner(params).with_convener(job)
+    members = list_members(convener)
+    available = sum(row["available"] for row in members)
+    rows: list[ListKind] = [
+        _describe_kind("protocols", len(protocol_names()), "how a council deliberates"),
+        {**_describe_kind("models", len(members), f"{available} available"), "available": available},
+        _describe_kind("presets", len(list_presets(user_presets_folder())), "sets of perspectives for judges"),
+        _describe_kind("rosters", len(convener.rosters()), "sets of seats for advisors, general and ranking"),
+    ]
+    cells = [[row["kind"], str(row["count"]), row["about"], row["command"]] for row in rows]
+    table = format_table(["KIND", "NUMBER", "", "COMMAND"], cells, right=[1])
+    return print_result(json, rows, fit_table(table, sys.stdout))
 
 
 class ListKind(TypedDict):
@@ -114,48 +113,21 @@ def _describe_kind(kind: str, count: int, about: str) -> ListKind:
 
 
 def presets_command() -> click.Group:
-    group = make_group("presets", _presets_default, JSON_OPTION)
-    group.add_command(
-        click.Command(
-            "show",
-            callback=show_preset,
-            params=[click.Argument(["name"], shell_complete=complete_preset), JSON_OPTION],
-            help="Show the perspectives of a preset.",
-        )
-    )
-    return group
+    name = click.Argument(["name"], shell_complete=complete_preset)
+    show = make_plain_command("show", print_presets, name, JSON_OPTION, help="Show the perspectives of a preset.")
+    return make_group("presets", print_presets, JSON_OPTION, commands=[show])
 
 
-@click.pass_context
-def _presets_default(context: click.Context, /, json: bool) -> int | None:
-    return print_presets(None, json) if context.invoked_subcommand is None else None
-
-
-def print_presets(name: str | None, json: bool) -> int:
+def print_presets(json: bool, name: str | None = None) -> int:
+    """Print all presets, or the one with this name and its perspectives."""
+    folder = user_presets_folder()
     if name is not None:
-        return show_preset(name, json)
-    found = [load_preset(name, user_presets_folder()) for name in list_presets(user_presets_folder())]
-    if json:
-        print_json([_preset_json(item) for item in found])
-    else:
-        click.echo("\n".join(f"{item.name:<22} {', '.join(lens.name for lens in item.perspectives)}" for item in found))
-    return 0
-
-
-def show_preset(name: str, json: bool) -> int:
-    item = load_preset(name, user_presets_folder())
-    if json:
-        print_json(_preset_json(item))
-    else:
-        click.echo(
-            "\n".join(
-                [
-                    f"{item.name}: {item.about}",
-                    *(f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in item.perspectives),
-                ]
-            )
-        )
-    return 0
+        item = load_preset(name, folder)
+        lines = (f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in item.perspectives)
+        return print_result(json, _preset_json(item), [f"{item.name}: {item.about}", *lines])
+    found = [load_preset(name, folder) for name in list_presets(folder)]
+    rows = (f"{item.name:<22} {', '.join(lens.name for lens in item.perspectives)}" for item in found)
+    return print_result(json, [_preset_json(item) for item in found], rows)
 
 
 class PerspectiveRow(TypedDict):
@@ -186,46 +158,19 @@ def _preset_json(item: Preset) -> PresetRow:
 
 
 def rosters_command() -> click.Group:
-    group = make_group("rosters", _rosters_default, JSON_OPTION, CONFIG_OPTION)
     name = click.Argument(["name"], metavar="NAME|FILE", shell_complete=complete_roster)
-    group.add_command(make_command("show", show_roster, name, help="Show the seats of a roster."))
-    return group
+    show = make_command("show", print_rosters, name, help="Show the seats of a roster.")
+    return make_group("rosters", print_rosters, JSON_OPTION, CONFIG_OPTION, commands=[show])
 
 
-@click.pass_context
-def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
-    return print_rosters(None, **params) if context.invoked_subcommand is None else None
-
-
-def print_rosters(name: str | None, **params: Any) -> int:
+@with_convener
+async def print_rosters(convener: Convener, json: bool, name: str | None = None, **params: Any) -> int:
+    """Print all rosters, or the one with this name and its seats."""
+    rows = convener.rosters(name)
     if name is not None:
-        return show_roster(name, **params)
-
-    async def job(convener: Convener) -> int:
-        rows = convener.rosters()
-        if params["json"]:
-            print_json(rows)
-        else:
-            click.echo(
-                "\n".join(
-                    f"{row['name']:<14} {row['error'] or _format_seat_names(row)}  ({row['origin']})" for row in rows
-                )
-            )
-        return 0
-
-    return make_runner(params).with_convener(job)
-
-
-def show_roster(name: str, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        (row,) = convener.rosters(name)
-        if params["json"]:
-            print_json(row)
-        else:
-            click.echo("\n".join(_format_roster(row)))
-        return 0
-
-    return make_runner(params).with_convener(job)
+        return print_result(json, rows[0], _format_roster(rows[0]))
+    lines = (f"{row['name']:<14} {row['error'] or _format_seat_names(row)}  ({row['origin']})" for row in rows)
+    return print_result(json, rows, lines)
 
 
 def _format_seat_names(row: DescribedRoster) -> str:
@@ -249,31 +194,25 @@ def _format_seat(seat: RosterSeat) -> str:
 
 
 def models_command() -> click.Command:
-    def models(price: bool, refresh: bool, retired: bool, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            from council.runs.doctor import add_records, list_members
-
-            failed = await _refresh_models(convener) if refresh else False
-            rows = [row for row in list_members(convener, prices=price) if row["retired"] or not retired]
-            if outcomes := await convener.store.list_outcomes():
-                add_records(rows, outcomes)
-            if params["json"]:
-                print_json(rows)
-            elif retired and not rows:
-                click.echo("no retired models in the catalogue or the settings")
-            else:
-                click.echo("\n".join(fit_table(format_models(rows), sys.stdout)))
-            return 1 if failed else 0
-
-        return make_runner(params).with_convener(job)
-
-    return make_command(
-        "models",
-        models,
-        click.Option(["--price"], is_flag=True, help="Show prices in dollars per million tokens."),
-        click.Option(["--refresh"], is_flag=True, help="Ask the vendors now which models they list."),
-        click.Option(["--retired"], is_flag=True, help="Show only retired models, with their successors."),
+    flags = (
+        make_flag("--price", help="Show prices in dollars per million tokens."),
+        make_flag("--refresh", help="Ask the vendors now which models they list."),
+        make_flag("--retired", help="Show only retired models, with their successors."),
     )
+    return make_command("models", print_models, *flags)
+
+
+@with_convener
+async def print_models(convener: Convener, price: bool, refresh: bool, retired: bool, json: bool, **params: Any) -> int:
+    from council.runs.doctor import add_records, list_members
+
+    failed = await _refresh_models(convener) if refresh else False
+    rows = [row for row in list_members(convener, prices=price) if row["retired"] or not retired]
+    if outcomes := await convener.store.list_outcomes():
+        add_records(rows, outcomes)
+    none = ["no retired models in the catalogue or the settings"]
+    print_result(json, rows, fit_table(format_models(rows), sys.stdout) if rows else none)
+    return 1 if failed else 0
 
 
 async def _refresh_models(convener: Convener) -> bool:
@@ -295,14 +234,8 @@ PRICE_COLUMNS: dict[str, RateName] = {"IN": "input", "CACHED": "cached", "OUT": 
 def format_models(rows: Sequence[MemberRow]) -> list[str]:
     has_price = any("price" in row for row in rows)
     has_record = any("record" in row for row in rows)
-    head = [
-        "MEMBER",
-        "VENDOR",
-        "CONTEXT",
-        *(PRICE_COLUMNS if has_price else ()),
-        *(["RIGHT"] if has_record else ()),
-        "STATUS",
-    ]
+    prices, record = PRICE_COLUMNS if has_price else (), ["RIGHT"] if has_record else ()
+    head = ["MEMBER", "VENDOR", "CONTEXT", *prices, *record, "STATUS"]
     cells = [
         [
             row["member"],
@@ -348,53 +281,34 @@ def _format_price(price: PriceObject | None) -> list[str]:
 
 
 def doctor_command() -> click.Command:
-    deep_ = click.Option(["--deep"], is_flag=True, help="Ask each seated member for one word and show the cost.")
-
-    def doctor(deep: bool, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            from council.runs.doctor import (
-                add_used_members,
-                check_database,
-                diagnose,
-                list_extensions,
-                list_search_providers,
-                list_warnings,
-                preview_seating,
-            )
-
-            convener.settings.require_trust()  # its requests go where the settings say
-            preview = await preview_seating(convener)
-            rows = await diagnose(convener, deep=deep, seats=preview)
-            seats = add_used_members(preview, rows)
-            warned = list_warnings(convener)
-            unusable = check_database(convener)
-            warned += unusable
-            search, extensions = list_search_providers(convener), await list_extensions(convener)
-            if params["json"]:
-                print_json({"members": rows, **seats, "warnings": warned, "search": search, "extensions": extensions})
-            else:
-                lines = [*_format_doctor_rows(rows), "", *_format_seating(seats), "", *_format_search(search)]
-                lines += [*_format_extensions(extensions), *(f"! {line}" for line in warned)]
-                write_lines("\n".join(lines))
-            return 1 if unusable or any(row["answered"] is False for row in rows) else 0
-
-        return make_runner(params).with_convener(job)
-
-    return make_command("doctor", doctor, deep_)
+    deep = make_flag("--deep", help="Ask each seated member for one word and show the cost.")
+    return make_command("doctor", check_members, deep)
 
 
-DOCTOR_STEPS: tuple[Literal["configured", "installed", "key", "answered"], ...] = (
-    "configured",
-    "installed",
-    "key",
-    "answered",
-)
+@with_convener
+async def check_members(convener: Convener, deep: bool, json: bool, **params: Any) -> int:
+    from council.runs import doctor
+
+    convener.settings.require_trust()  # its requests go where the settings say
+    preview = await doctor.preview_seating(convener)
+    rows = await doctor.diagnose(convener, deep=deep, seats=preview)
+    seats = doctor.add_used_members(preview, rows)
+    unusable = doctor.check_database(convener)
+    warned = [*doctor.list_warnings(convener), *unusable]
+    search, extensions = doctor.list_search_providers(convener), await doctor.list_extensions(convener)
+    value = {"members": rows, **seats, "warnings": warned, "search": search, "extensions": extensions}
+    lines = [*_format_doctor_rows(rows), "", *_format_seating(seats), "", *_format_search(search)]
+    lines += [*_format_extensions(extensions), *(f"! {line}" for line in warned)]
+    print_result(json, value, lines, write_lines)
+    return 1 if unusable or any(row["answered"] is False for row in rows) else 0
+
+
+DoctorStep = Literal["configured", "installed", "key", "answered"]
+DOCTOR_STEPS: tuple[DoctorStep, ...] = get_args(DoctorStep)
 
 
 def _format_doctor_rows(rows: list[DoctorRow]) -> list[str]:
     """Format a table of the four checks per member, with details and the next step."""
-    from council.text_cleanup import single_line
-
     width = max(len(row["member"]) for row in rows)
     head = f"{'':<{width}}  configured  installed  key  answered  context"
     return [head, *(f"{_format_steps(row, width)}  {single_line(_format_detail(row), 300)}".rstrip() for row in rows)]
@@ -452,34 +366,22 @@ def protocols_command() -> click.Command:
     return make_command("protocols", print_protocols, name)
 
 
-def print_protocols(name: str | None, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        from council.runs.doctor import list_protocols
+@with_convener
+async def print_protocols(convener: Convener, name: str | None, json: bool, **params: Any) -> int:
+    from council.runs.doctor import list_protocols
 
-        rows = await list_protocols(convener, name)
-        if params["json"]:
-            print_json(rows[0] if name else rows)
-        else:
-            write_lines("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
-        return 0
-
-    return make_runner(params).with_convener(job)
-
-
-def _format_calls(calls: PlanCalls) -> str:
-    low, high = calls["min"], calls["max"]
-    return _count(high, "call") if low == high else f"{low} to {_count(high, 'call')}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    rows = await list_protocols(convener, name)
+    lines = (line for row in rows for line in _format_protocol(row, details=bool(name)))
+    return print_result(json, rows[0] if name else rows, lines, write_lines)
 
 
 def _format_protocol(row: ProtocolRow, *, details: bool) -> list[str]:
     """Format a protocol: size and price, purpose, example and options; with details also its seats and phases."""
-    size = f"{_count(len(row['seats']), 'seat')}, {_format_calls(row['calls'])}" if row["calls"] else "cannot run now"
-    price = f", {_format_expected(row['cost'])}" if row["calls"] else ""
-    head = f"{row['name']:<14} {size}{price}{_format_package(row)}".rstrip()
+    size = "cannot run now"
+    if row["calls"]:
+        seats, calls = format_count(len(row["seats"]), "seat"), format_calls(row["calls"])
+        size = f"{seats}, {calls}, {_format_expected(row['cost'])}"
+    head = f"{row['name']:<14} {size}{_format_package(row)}"
     purpose = [f"  for {row['purpose']}"] if row["purpose"] else []
     steps = [f"  how: {row['summary']}"] if row["summary"] else []
     note = [f"  ! {row['note']}"] if row["note"] else []
@@ -513,29 +415,19 @@ VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 def keys_command() -> click.Group:
-    group = make_group("keys", _keys_default, JSON_OPTION, CONFIG_OPTION)
-    group.add_command(make_command("list", list_keys, help="List the variables with a stored key, without the keys."))
-    group.add_command(
-        make_command("set", set_key, NAME_ARGUMENT, help="Store a key, read from standard input or a hidden prompt.")
+    commands = (
+        make_command("list", list_keys, help="List the variables with a stored key, without the keys."),
+        make_command("set", set_key, NAME_ARGUMENT, help="Store a key, read from standard input or a hidden prompt."),
+        make_command("rm", remove_key, NAME_ARGUMENT, help="Remove a key from the keyring."),
     )
-    group.add_command(make_command("rm", remove_key, NAME_ARGUMENT, help="Remove a key from the keyring."))
-    return group
+    return make_group("keys", list_keys, JSON_OPTION, CONFIG_OPTION, commands=commands)
 
 
-@click.pass_context
-def _keys_default(context: click.Context, /, **params: Any) -> int | None:
-    return list_keys(**params) if context.invoked_subcommand is None else None
-
-
-def list_keys(**params: Any) -> int:
+def list_keys(json: bool, **params: Any) -> int:
     rows = [_key_status(name) for name in stored_key_names(os.environ)]
-    if params["json"]:
-        print_json(rows)
-    elif not rows:
-        click.echo("no keys stored: store one with `council keys set ANTHROPIC_API_KEY`")
-    else:
-        click.echo("\n".join(f"{row['name']:<24} {row['used']}" for row in rows))
-    return 0
+    lines = [f"{row['name']:<24} {row['used']}" for row in rows]
+    none = ["no keys stored: store one with `council keys set ANTHROPIC_API_KEY`"]
+    return print_result(json, rows, lines or none)
 
 
 class KeyRow(TypedDict):
@@ -552,7 +444,7 @@ def _key_status(name: str) -> KeyRow:
 
 
 def set_key(name: str, **params: Any) -> int:
-    variable = _resolve_variable(name, params["config"])
+    variable = _resolve_variable(name, config_path(params))
     store_key(variable, _read_key(variable), os.environ)
     first = f"; the environment variable {variable} takes precedence" if os.environ.get(variable) else ""
     click.echo(f"stored {variable} in the system keyring{first}", err=True)
@@ -560,15 +452,15 @@ def set_key(name: str, **params: Any) -> int:
 
 
 def remove_key(name: str, **params: Any) -> int:
-    variable = _resolve_variable(name, params["config"])
+    variable = _resolve_variable(name, config_path(params))
     delete_key(variable, os.environ)
     click.echo(f"removed {variable} from the system keyring", err=True)
     return 0
 
 
-def _resolve_variable(name: str, config: str | None) -> str:
+def _resolve_variable(name: str, config: Path | None) -> str:
     """Return the variable for a variable or provider name. Do not echo an invalid name, because it may be a key."""
-    providers = load_settings(Path.cwd(), os.environ, config=Path(config) if config else None).providers
+    providers = load_settings(Path.cwd(), os.environ, config=config).providers
     if name in providers and providers[name].api_key_env:
         return providers[name].api_key_env
     if not VARIABLE_NAME.fullmatch(name):

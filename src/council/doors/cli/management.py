@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, OLD_WORDS, config_option
+from council.doors.cli.params import COMMAND_HELP, OLD_WORDS, common_options, make_flag
 from council.errors import UsageError
 
 COMMANDS = {
@@ -76,42 +76,20 @@ def management_group(*names: str) -> click.Group:
 
 
 def no_worker_option() -> click.Option:
-    return click.Option(
-        ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council serve worker` does."
-    )
+    return make_flag("--no-worker", help="Do not execute runs of a shared store; `council serve worker` does.")
 
 
 def mcp_command() -> click.Command:
+    folder = "Folder for clients that declare no roots. Default: the current folder."
+    port = "Port for --http; 0 picks a free one."
+    limit = "Cost limit per run; callers cannot raise it."
     flags: list[click.Parameter] = [
-        click.Option(
-            ["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."
-        ),
-        click.Option(
-            ["--port"],
-            type=click.IntRange(0, 65535),
-            default=0,
-            metavar="N",
-            help="Port for --http; 0 picks a free one.",
-        ),
-        click.Option(
-            ["--folder"],
-            type=click.Path(),
-            default=None,
-            metavar="DIR",
-            help="Folder for clients that declare no roots. Default: the current folder.",
-        ),
-        click.Option(
-            ["--max-cost"],
-            type=float,
-            default=None,
-            metavar="DOLLARS",
-            help="Cost limit per run; callers cannot raise it.",
-        ),
-        click.Option(
-            ["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."
-        ),
+        make_flag("--http", help="Serve over local HTTP with a token instead of standard input and output."),
+        click.Option(["--port"], type=click.IntRange(0, 65535), default=0, metavar="N", help=port),
+        click.Option(["--folder"], type=click.Path(), metavar="DIR", help=folder),
+        click.Option(["--max-cost"], type=float, metavar="DOLLARS", help=limit),
         no_worker_option(),
-        config_option(),
+        *common_options("allow_unpriced", "config"),
     ]
 
     def mcp(folder: str | None, http: bool, port: int, **params: Any) -> int:

@@ -11,9 +11,8 @@ import re
 import select
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,7 +110,7 @@ SUBCOMMANDS = (
     "list", "show", "search", "replay", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init", *SERVE_COMMANDS,
 )  # fmt: skip
 VERBS = ("ask", "validate", "brainstorm", "research")
-SHORT_FLAGS_WITH_VALUE = ("-o", "-m", "-a")
+HELP_FLAGS = frozenset(("-h", "--help", "--help-all"))
 
 LISTED_FORMATS = f"[{'|'.join(name for name in FORMATS.names if name != 'json')}]"
 # Flags with another name for the same, which help does not list.
@@ -188,21 +187,19 @@ RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,8}|r[a-z]{3,8}|council-\d{8}-\S+") 
 
 def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     """Return the deciding word, and the arguments in the order its command takes them."""
-    place = _first_word(arguments)
-    if place is None:
+    places = _find_words(arguments)
+    if not places or "--" in arguments[: places[0]]:
         return "", arguments
+    place = places[0]
     word = arguments[place]
     if word in MANAGEMENT_COMMANDS and word != "list":
         end = place + (2 if word == "serve" and set(arguments[place + 1 : place + 2]) & set(SERVE_COMMANDS) else 1)
         return word, [*arguments[place:end], *arguments[:place], *arguments[end:]]
-    places = set(_find_words(arguments))
-    words = [argument for at, argument in enumerate(arguments) if at in places]
+    words = [arguments[at] for at in places]
     flags = [argument for at, argument in enumerate(arguments) if at not in places]
     if command := _command_of_lone_word([text.strip() for text in words]):
         return "" if command[0].startswith("-") else command[0], [*command, *flags]
-    _reject_misspelled_command(
-        word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
-    )
+    _reject_misspelled_command(word, words)
     return "" if word in MANAGEMENT_COMMANDS else word, arguments
 
 
@@ -238,14 +235,19 @@ def fill_optional_values(arguments: list[str]) -> list[str]:
     --mixed=true.
     """
     optional = {flag["flag"] for flag in protocol_flags() if "optional_value" in flag}
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    flags = [f"{argument}=true" if argument in optional else argument for argument in arguments[:end]]
-    return [*flags, *arguments[end:]]
+    given = before_dashes(arguments)
+    flags = [f"{argument}=true" if argument in optional else argument for argument in given]
+    return [*flags, *arguments[len(given) :]]
+
+
+def before_dashes(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments before `--`, after which only free text follows."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _valued_flags() -> set[str]:
-    flags = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"}
-    return flags | {*SHORT_FLAGS_WITH_VALUE}
+    valued = [flag for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"]
+    return {name for flag in valued for name in (flag["flag"], flag.get("short")) if name}
 
 
 def _command_of_lone_word(words: list[str]) -> list[str] | None:
@@ -274,13 +276,6 @@ def _command_of_lone_word(words: list[str]) -> list[str] | None:
 def _lone_word_error(words: list[str], suggestion: str) -> UsageError:
     text = " ".join(words)
     return UsageError(f'"{text}" is not a command, nothing was sent: {suggestion}. To ask it as a question: council ask "{text}"')  # fmt: skip
-
-
-def _first_word(arguments: list[str]) -> int | None:
-    """Return the place of the deciding word: the first that is neither a flag nor a flag's value."""
-    places = _find_words(arguments)
-    is_after_dashes = bool(places) and "--" in arguments[: places[0]]
-    return None if not places or is_after_dashes else places[0]
 
 
 def _find_words(arguments: list[str]) -> list[int]:
@@ -349,34 +344,23 @@ class ChoiceParam(click.Choice):  # type: ignore[type-arg]  # older releases are
             ) from None
 
 
-class IntegerParam(click.ParamType):  # type: ignore[type-arg]
-    """Integer option. The protocol checks its range."""
+class ParsedParam(click.ParamType):  # type: ignore[type-arg]
+    """Option whose value a function parses; it raises ValueError. `hint` says what is expected, with {flag}."""
 
-    name = "integer"
+    def __init__(self, name: str, parse: Callable[[Any], Any], hint: str) -> None:
+        self.name, self._parse, self._hint = name, parse, hint
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return int(value)
+            return self._parse(value)
         except ValueError:
             flag = param.opts[-1] if param else "this flag"
-            raise UsageError(
-                f'{flag} "{value}" is not a whole number, nothing was spent: use for example {flag} 2'
-            ) from None
+            raise UsageError(f'{flag} "{value}" is not {self._hint.format(flag=flag)}') from None
 
 
-class NumberParam(click.ParamType):  # type: ignore[type-arg]
-    """Number option. The settings or the protocol check its range."""
-
-    name = "float"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            return float(value)
-        except ValueError:
-            flag = param.opts[-1] if param else "this flag"
-            raise click.UsageError(
-                f'{flag} "{value}" is not a number, nothing was spent: use for example {flag} 60'
-            ) from None
+# The settings or the protocol check the range.
+INTEGER = ParsedParam("integer", int, "a whole number, nothing was spent: use for example {flag} 2")
+NUMBER = ParsedParam("float", float, "a number, nothing was spent: use for example {flag} 60")
 
 
 class ProtocolParam(click.ParamType):  # type: ignore[type-arg]
@@ -398,19 +382,6 @@ class ProtocolParam(click.ParamType):  # type: ignore[type-arg]
 
             raise UsageError(format_unknown_choice("protocol", str(value), known))
         return name
-
-
-class DayParam(click.ParamType):  # type: ignore[type-arg]
-    """Day option such as 2026-01-31: the start of that day in local time."""
-
-    name = "date"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            return datetime.strptime(str(value), "%Y-%m-%d")
-        except ValueError:
-            flag = param.opts[-1] if param else "this flag"
-            raise click.UsageError(f'{flag} "{value}" is not a day: use a date such as {flag} 2026-01-31') from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,22 +425,28 @@ def read_stdin(words: tuple[str, ...], *, ignore: bool = False) -> str | None:
 
 
 def _read_pipe(stream: Any) -> bytes:
-    """Read to the end or one byte over the limit. Say so if no byte arrives for a while."""
+    """Read to the end, or a little over the limit."""
     try:
         handle = stream.fileno()
     except (OSError, ValueError):  # an object without a file
         return bytes(stream.read(MAX_STDIN_BYTES + 1))
-    if not select.select([handle], [], [], STDIN_NOTICE_S)[0]:
-        click.echo(STDIN_NOTICE, err=True)
-    chunks, size = [], 0
-    while size <= MAX_STDIN_BYTES:
-        select.select([handle], [], [])  # the pipe may be non-blocking
-        chunk = os.read(handle, min(65536, MAX_STDIN_BYTES + 1 - size))
-        if not chunk:
+    piped = bytearray()
+    for chunk in read_chunks(handle, STDIN_NOTICE):
+        piped += chunk
+        if len(piped) > MAX_STDIN_BYTES:
             break
-        chunks.append(chunk)
-        size += len(chunk)
-    return b"".join(chunks)
+    return bytes(piped)
+
+
+def read_chunks(handle: int, notice: str) -> Iterator[bytes]:
+    """Yield what arrives in a pipe, to its end. Print the notice if no byte arrives for a while."""
+    if not select.select([handle], [], [], STDIN_NOTICE_S)[0]:
+        click.echo(notice, err=True)
+    while True:
+        select.select([handle], [], [])  # the pipe may be non-blocking
+        if not (chunk := os.read(handle, 1 << 16)):
+            return
+        yield chunk
 
 
 def parse_seats(values: tuple[str, ...]) -> dict[str, str]:
@@ -504,6 +481,15 @@ def print_json(value: Any) -> None:
     from council.text_cleanup import neutralize_commands
 
     click.echo(neutralize_commands(json.dumps(value, ensure_ascii=False, indent=2), "json"))
+
+
+def print_result(as_json: bool, value: Any, lines: Iterable[str], write: Callable[[str], None] = click.echo) -> int:
+    """Print a value as JSON, or the lines that show it. Return the exit code of success."""
+    if as_json:
+        print_json(value)
+    else:
+        write("\n".join(lines))
+    return 0
 
 
 def check_output_path(path: str | None) -> Path | None:
@@ -559,9 +545,53 @@ def _matching(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def config_option() -> click.Option:
-    meaning = "Use this file instead of the project's council.toml."
-    return click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", help=meaning)
+COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files
+    "protocol": complete_protocol,
+    "mode": complete_protocol,
+    "preset": complete_preset,
+    "roster": complete_roster,
+    "continued": complete_run,
+    "models": complete_member,
+    "perspectives_file": complete_file,
+}
+PARAM_TYPES: dict[str, Any] = {"int": INTEGER, "float": NUMBER, "str": str, "protocol": ProtocolParam()}
+
+
+class OptionalValue(click.Option):
+    """Flag that may have a value after an equals sign; see `fill_optional_values`."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.opts[0], self.help or ""
+
+
+def make_option(flag: Mapping[str, Any]) -> click.Option:
+    """Return the option of a row of COMMON_FLAGS or of the flags of protocols."""
+    name, kind, metavar = flag["name"], flag["kind"], flag.get("metavar")
+    names = [*([flag["short"]] if "short" in flag else []), flag["flag"], name]
+    how: dict[str, Any] = {"help": flag["help"], "hidden": flag.get("hidden", False)}
+    if flag.get("negatable"):
+        return click.Option([f"{flag['flag']}/--no-{flag['flag'][2:]}", name], is_flag=True, default=None, **how)
+    if "optional_value" in flag:
+        return OptionalValue(names, metavar="[=N]", **how)
+    if kind == "bool":
+        return click.Option(names, is_flag=True, **how)
+    how |= {"metavar": metavar}
+    how["shell_complete"] = complete_file if metavar in ("FILE", "DIR") else COMPLETERS.get(name)
+    if kind == "many":
+        return click.Option(names, multiple=True, **how)
+    choice = ChoiceParam(flag["choices"], case_sensitive=False) if kind == "choice" else None
+    return click.Option(names, type=choice or PARAM_TYPES[kind], **how)
+
+
+def common_options(*names: str) -> list[click.Option]:
+    """Return these flags of a question as options of another command."""
+    rows = {flag["name"]: flag for flag in COMMON_FLAGS}
+    return [make_option(rows[name]) for name in names]
+
+
+def make_flag(*names: str, help: str) -> click.Option:
+    """Return an option without a value."""
+    return click.Option(names, is_flag=True, help=help)
 
 
 def run_argument(*, required: bool = False) -> click.Argument:

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import print_json
-from council.doors.cli.runner import make_command, make_runner
+from council.doors.cli.params import print_result
+from council.doors.cli.runner import make_command, with_convener
 from council.doors.cli.tables import format_table
 from council.render.terminal import format_seconds
 from council.runs.service import Convener
@@ -30,13 +30,8 @@ def workers_command() -> click.Command:
 
 
 def queue_command() -> click.Command:
-    limit = click.Option(
-        ["--limit"],
-        type=click.IntRange(1),
-        default=SHOWN_RUNS,
-        metavar="N",
-        help=f"Runs to show, those that wait longest first. Default: {SHOWN_RUNS}.",
-    )
+    about = f"Runs to show, those that wait longest first. Default: {SHOWN_RUNS}."
+    limit = click.Option(["--limit"], type=click.IntRange(1), default=SHOWN_RUNS, metavar="N", help=about)
     return make_command("queue", show_queue, limit, help="List the runs that wait for a worker.")
 
 
@@ -47,52 +42,35 @@ def migrate_command() -> click.Command:
     return make_command("migrate", migrate_store, help=about)
 
 
-def list_workers(json: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        if not convener.store.is_shared:
-            return _show(
-                json, [], [], "a local store has no list of workers: its worker starts with the first queued run"
-            )
-        workers = await convener.store.list_workers()
-        about = "no worker is alive: start one with `council serve worker`"
-        return _show(json, [_describe_worker(one) for one in workers], _format_workers(workers), about)
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def list_workers(convener: Convener, json: bool, **params: Any) -> int:
+    workers = await convener.store.list_workers()
+    none = "no worker is alive: start one with `council serve worker`"
+    if not convener.store.is_shared:
+        none = "a local store has no list of workers: its worker starts with the first queued run"
+    lines = _format_workers(workers) if workers else [none]
+    return print_result(json, [_describe_worker(one) for one in workers], lines)
 
 
-def show_queue(limit: int, json: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        waiting = await convener.store.list_waiting(limit)
-        return _show(json, [_describe_run(one) for one in waiting], _format_queue(waiting), "no run waits for a worker")
-
-    return make_runner(params).with_convener(job)
-
-
-def migrate_store(json: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        address = convener.find_store()
-        await convener.store.require_sound()  # opening it has migrated it
-        if address.url:
-            from council.store.postgres_connection import describe_url
-
-            schema, where = len(list_migrations("postgres")), describe_url(address.url)
-        else:
-            schema, where = len(list_migrations("sqlite")), str(address.folder / "council.db")
-        if json:
-            print_json({"store": where, "schema": schema, "version": __version__})
-        else:
-            click.echo(f"{where} has schema version {schema}, of council {__version__}")
-        return 0
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def show_queue(convener: Convener, limit: int, json: bool, **params: Any) -> int:
+    waiting = await convener.store.list_waiting(limit)
+    lines = _format_queue(waiting) if waiting else ["no run waits for a worker"]
+    return print_result(json, [_describe_run(one) for one in waiting], lines)
 
 
-def _show(as_json: bool, rows: list[dict[str, object]], lines: list[str], about_none: str) -> int:
-    if as_json:
-        print_json(rows)
+@with_convener
+async def migrate_store(convener: Convener, json: bool, **params: Any) -> int:
+    address = convener.find_store()
+    await convener.store.require_sound()  # opening it has migrated it
+    if address.url:
+        from council.store.postgres_connection import describe_url
+
+        schema, where = len(list_migrations("postgres")), describe_url(address.url)
     else:
-        click.echo("\n".join(lines) if rows else about_none)
-    return 0
+        schema, where = len(list_migrations("sqlite")), str(address.folder / "council.db")
+    line = f"{where} has schema version {schema}, of council {__version__}"
+    return print_result(json, {"store": where, "schema": schema, "version": __version__}, [line])
 
 
 def _describe_worker(worker: WorkerRow) -> dict[str, object]:

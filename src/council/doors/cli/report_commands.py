@@ -8,8 +8,16 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import LISTED_FORMATS, ChoiceParam, print_json, run_argument
-from council.doors.cli.runner import Runner, make_command, make_runner, text_options
+from council.doors.cli.params import (
+    LISTED_FORMATS,
+    ChoiceParam,
+    common_options,
+    make_flag,
+    print_json,
+    print_result,
+    run_argument,
+)
+from council.doors.cli.runner import TEXT_FLAGS, Runner, make_command, with_convener
 from council.doors.cli.tables import format_folder, format_table
 from council.doors.cli.views import shows_markdown, write_commands, write_document
 from council.engine.layout import format_count
@@ -36,21 +44,16 @@ from council.runs.spending import (
 
 
 def replay_command() -> click.Command:
+    about = "Playback speed; 0 plays it at once."
     flags = [
-        click.Option(
-            ["--speed"],
-            type=click.FloatRange(min=0),
-            default=4.0,
-            show_default=True,
-            help="Playback speed; 0 plays it at once.",
-        ),
-        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
-        click.Option(["-v", "--verbose"], is_flag=True, help="Print every statement in full."),
-        *text_options(),
+        click.Option(["--speed"], type=click.FloatRange(min=0), default=4.0, show_default=True, help=about),
+        *common_options("jsonl"),
+        make_flag("-v", "--verbose", help="Print every statement in full."),
+        *common_options(*TEXT_FLAGS),
     ]
 
     def replay(run: str | None, speed: float, **params: Any) -> int:
-        return make_runner(params).replay(run, speed)
+        return Runner.from_flags(params).replay(run, speed)
 
     return make_command("replay", replay, run_argument(), *flags, uses_config=False)
 
@@ -64,42 +67,35 @@ def report_command() -> click.Command:
         metavar=LISTED_FORMATS,
         help="Output format; html is one file with every view of the page.",
     )
-    level = click.Option(
-        ["--fail-on"],
-        type=click.Choice(FAIL_ON),
-        help="Exit 10 if the review result is this or worse, 3 if it is inconclusive.",
-    )
-    rule = click.Option(
-        ["--rule"],
-        type=click.Choice(RULES, case_sensitive=False),
-        default=None,
-        help=f"Rule of --fail-on that combines the verdicts; corroborated requires evidence for a FAIL, consensus does not. Default: {DEFAULT_RULE}.",
-    )
-
-    def report_(run: str | None, form: str, fail_on: str | None, rule: str | None, **params: Any) -> int:
-        if rule and not fail_on:
-            raise UsageError(f"--rule {rule} is a rule of --fail-on, which is missing: add for example --fail-on fail")
-
-        async def job(convener: Convener) -> int:
-            entries = await convener.entries(run or await convener.newest_run())
-            minutes = Minutes.fold(entries)
-            gate = _decide_gate(minutes, fail_on, rule or DEFAULT_RULE) if fail_on else None
-            chosen, runner = "json" if params["json"] else form, make_runner(params)
-            if gate and chosen == "json":
-                print_json(read_report(minutes) | {"gate": gate})
-            else:
-                _print_report(runner, chosen, render_parts_as(minutes, chosen, entries))
-            if gate is None:
-                return 0
-            runner.print_status([gate["why"]])
-            return gate["exit"]
-
-        return make_runner(params).with_convener(job)
-
-    return make_command("report", report_, run_argument(), form, level, rule, *text_options(), uses_config=False)
+    fails = "Exit 10 if the review result is this or worse, 3 if it is inconclusive."
+    level = click.Option(["--fail-on"], type=click.Choice(FAIL_ON), help=fails)
+    about = f"Rule of --fail-on that combines the verdicts; corroborated requires evidence for a FAIL, consensus does not. Default: {DEFAULT_RULE}."
+    rule = click.Option(["--rule"], type=click.Choice(RULES, case_sensitive=False), help=about)
+    options = (form, level, rule, *common_options(*TEXT_FLAGS))
+    return make_command("report", print_report, run_argument(), *options, uses_config=False)
 
 
-def _print_report(runner: Runner, form: str, parts: Iterable[str]) -> None:
+@with_convener
+async def print_report(
+    convener: Convener, run: str | None, form: str, fail_on: str | None, rule: str | None, **params: Any
+) -> int:
+    if rule and not fail_on:
+        raise UsageError(f"--rule {rule} is a rule of --fail-on, which is missing: add for example --fail-on fail")
+    entries = await convener.entries(run or await convener.newest_run())
+    minutes = Minutes.fold(entries)
+    gate = _decide_gate(minutes, fail_on, rule or DEFAULT_RULE) if fail_on else None
+    chosen, runner = "json" if params["json"] else form, Runner.from_flags(params)
+    if gate and chosen == "json":
+        print_json(read_report(minutes) | {"gate": gate})
+    else:
+        _write_report(runner, chosen, render_parts_as(minutes, chosen, entries))
+    if gate is None:
+        return 0
+    runner.print_status([gate["why"]])
+    return gate["exit"]
+
+
+def _write_report(runner: Runner, form: str, parts: Iterable[str]) -> None:
     if form == "md" and shows_markdown(runner.raw):
         runner.print_parts([TextPart("".join(parts))])
     elif form in COMMAND_FORMATS:
@@ -117,41 +113,25 @@ def _decide_gate(minutes: Minutes, fail_on: str, rule: str) -> GateDecision:
 
 
 def gate_command() -> click.Command:
-    level = click.Option(
-        ["--fail-on"],
-        type=click.Choice(FAIL_ON),
-        default="fail",
-        show_default=True,
-        help="Fail on this result or worse.",
-    )
-    rule = click.Option(
-        ["--rule"],
-        type=click.Choice(RULES, case_sensitive=False),
-        default=DEFAULT_RULE,
-        show_default=True,
-        help="Rule that combines the verdicts; corroborated requires evidence for a FAIL, consensus does not.",
-    )
+    shown: dict[str, Any] = {"show_default": True}
+    fails = "Fail on this result or worse."
+    level = click.Option(["--fail-on"], type=click.Choice(FAIL_ON), default="fail", help=fails, **shown)
+    about = "Rule that combines the verdicts; corroborated requires evidence for a FAIL, consensus does not."
+    rules = click.Choice(RULES, case_sensitive=False)
+    rule = click.Option(["--rule"], type=rules, default=DEFAULT_RULE, help=about, **shown)
+    return make_command("gate", print_gate, run_argument(), level, rule, uses_config=False)
 
-    def gate_(run: str | None, fail_on: str, rule: str, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            minutes = await convener.minutes(run or await convener.newest_run())
-            gate = _decide_gate(minutes, fail_on, rule)
-            if params["json"]:
-                named = {name: value for name, value in gate.items() if name != "fail_on"}
-                print_json({"run": minutes.run, **named})
-            else:
-                click.echo(gate["why"])
-            return gate["exit"]
 
-        return make_runner(params).with_convener(job)
-
-    return make_command("gate", gate_, run_argument(), level, rule, uses_config=False)
+@with_convener
+async def print_gate(convener: Convener, run: str | None, fail_on: str, rule: str, json: bool, **params: Any) -> int:
+    minutes = await convener.minutes(run or await convener.newest_run())
+    gate = _decide_gate(minutes, fail_on, rule)
+    named = {name: value for name, value in gate.items() if name != "fail_on"}
+    print_result(json, {"run": minutes.run, **named}, [gate["why"]])
+    return gate["exit"]
 
 
 # Spending
-
-DEFAULT_SINCE = "30d"
-
 
 SPEND_GROUPS = ("day", "member", "protocol", "folder", "run")
 DEFAULT_SPEND_GROUPS = ("day", "member", "protocol", "folder")
@@ -160,34 +140,17 @@ REMOVED_RUNS = "(removed runs)"
 
 
 def spend_command() -> click.Command:
-    since = click.Option(
-        ["--since"],
-        default=DEFAULT_SINCE,
-        show_default=True,
-        metavar="WHEN",
-        help="First day: a date such as 2026-11-15, today, 7d or all.",
-    )
-    by = click.Option(
-        ["--by"],
-        multiple=True,
-        type=ChoiceParam(SPEND_GROUPS, case_sensitive=False),
-        help="Group by this; repeatable. Default: day, member, protocol and folder.",
-    )
+    first = "First day: a date such as 2026-11-15, today, 7d or all."
+    since = click.Option(["--since"], default="30d", show_default=True, metavar="WHEN", help=first)
+    groups = "Group by this; repeatable. Default: day, member, protocol and folder."
+    by = click.Option(["--by"], multiple=True, type=ChoiceParam(SPEND_GROUPS, case_sensitive=False), help=groups)
+    return make_command("spend", print_spending, since, by)
 
-    def spend(since: str, by: tuple[str, ...], **params: Any) -> int:
-        day = parse_since(since, time.time())
 
-        async def job(convener: Convener) -> int:
-            spent = await convener.spending(day)
-            if params["json"]:
-                print_json(spent)
-            else:
-                click.echo("\n".join(format_spending(spent, by or DEFAULT_SPEND_GROUPS)))
-            return 0
-
-        return make_runner(params).with_convener(job)
-
-    return make_command("spend", spend, since, by)
+@with_convener
+async def print_spending(convener: Convener, since: str, by: tuple[str, ...], json: bool, **params: Any) -> int:
+    spent = await convener.spending(parse_since(since, time.time()))
+    return print_result(json, spent, format_spending(spent, by or DEFAULT_SPEND_GROUPS))
 
 
 def format_spending(spent: SpendingObject, by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:

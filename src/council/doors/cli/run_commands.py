@@ -11,9 +11,26 @@ from typing import Any
 import click
 
 from council import events as ev
-from council.doors.cli.params import NumberParam, RunRequest, parse_seats, print_json, run_argument
-from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner, text_options
-from council.doors.cli.views import View, write_lines
+from council.doors.cli.params import (
+    NUMBER,
+    RunRequest,
+    common_options,
+    make_flag,
+    parse_seats,
+    print_result,
+    run_argument,
+)
+from council.doors.cli.runner import (
+    TEXT_FLAGS,
+    Runner,
+    human_seats,
+    make_command,
+    make_plan,
+    say_not_started,
+    with_convener,
+)
+from council.doors.cli.terminal_input import confirm_start
+from council.doors.cli.views import View
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
 from council.events import Entry
@@ -35,9 +52,9 @@ def detach(runner: Runner, request: RunRequest) -> int:
         plan = await make_plan(convener, request)
         plan.check_runnable()
         runner.require_words(plan)
-        if not await runner.confirm_start(plan, convener.settings):
-            click.echo("council: not started, nothing was spent", err=True)
-            return EXIT_INTERRUPTED
+        why = runner.start_reason(plan, convener.settings)
+        if why and not await confirm_start(why):
+            return say_not_started()
         run = await convener.enqueue(plan)
         shown = plan.as_json()
         lines = terminal.format_plan(shown) if runner.verbose else runner.format_start(shown)
@@ -51,22 +68,16 @@ def detach(runner: Runner, request: RunRequest) -> int:
 
 def _refuse_result_flags(runner: Runner) -> None:
     """Raise UsageError for flags that need a finished run. Ignoring --fail-on would make a gate that always passes."""
-    if runner.output:
-        raise UsageError("-o cannot be combined with --detach, nothing was started: use `council watch RUN -o FILE`")
-    if runner.fail_on:
-        raise UsageError(
-            "--fail-on cannot be combined with --detach, nothing was started: "
-            f"use `council report RUN --fail-on {runner.fail_on}` after the run"
-        )
-    if runner.flags.get("notify"):
-        raise UsageError(
-            "--notify cannot be combined with --detach, nothing was started: use `council watch RUN --notify`"
-        )
-    if runner.format not in ("", "json"):
-        raise UsageError(
-            f"--format {runner.format} cannot be combined with --detach, nothing was started: "
-            f"use `council report RUN --format {runner.format}` after the run"
-        )
+    level, form = runner.fail_on, runner.format
+    refused = (
+        (runner.output, "-o", "watch RUN -o FILE`"),
+        (level, "--fail-on", f"report RUN --fail-on {level}` after the run"),
+        (runner.flags["notify"], "--notify", "watch RUN --notify`"),
+        (form not in ("", "json"), f"--format {form}", f"report RUN --format {form}` after the run"),
+    )
+    for is_given, flag, command in refused:
+        if is_given:
+            raise UsageError(f"{flag} cannot be combined with --detach, nothing was started: use `council {command}")
 
 
 def requeue(runner: Runner, run: str | None) -> int:
@@ -88,10 +99,7 @@ def requeue(runner: Runner, run: str | None) -> int:
 async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: list[str]) -> None:
     warning = await ensure_worker(convener.store, run, convener.env)
     runner.print_status(lines)
-    if runner.format == "json":
-        print_json({"run": run})
-    else:
-        write_lines(f"run {run}", ascii=runner.ascii)
+    runner.print_lines({"run": run}, [f"run {run}"])
     if warning:
         click.echo(f"council: warning: {warning}", err=True)
     runner.print_status([f"watch: council watch {run} · stop: council cancel {run}"])
@@ -111,11 +119,8 @@ def watch(runner: Runner, run: str | None) -> int:
 
         code = await runner.run_with_view(convener, work)
         if code == EXIT_INTERRUPTED and (await convener.run_state(name)).is_open:
-            runner.print_status(
-                [
-                    f"run {name} continues in the background: `council watch {name}` shows it, `council cancel {name}` stops it"
-                ]
-            )
+            how = f"`council watch {name}` shows it, `council cancel {name}` stops it"
+            runner.print_status([f"run {name} continues in the background: {how}"])
         return code
 
     return runner.with_convener(job)
@@ -195,17 +200,12 @@ async def _restart_worker_loop(convener: Convener, run: str) -> None:
         await asyncio.sleep(WORKER_CHECK_INTERVAL_S)
 
 
-def cancel(runner: Runner, run: str) -> int:
-    async def job(convener: Convener) -> int:
-        stopped = await convener.cancel(run)
-        state = await _wait_until_stopped(convener, run)
-        if runner.format == "json":
-            print_json({"run": state.run, "status": state.status, "cancelled": stopped})
-        else:
-            click.echo(_format_cancelled(state, stopped))
-        return 0
-
-    return runner.with_convener(job)
+@with_convener
+async def cancel(convener: Convener, run: str, json: bool, **params: Any) -> int:
+    stopped = await convener.cancel(run)
+    state = await _wait_until_stopped(convener, run)
+    value = {"run": state.run, "status": state.status, "cancelled": stopped}
+    return print_result(json, value, [_format_cancelled(state, stopped)])
 
 
 async def _wait_until_stopped(convener: Convener, run: str) -> RunState:
@@ -232,87 +232,59 @@ def _format_cancelled(state: RunState, stopped: bool) -> str:
 def _view_options() -> list[click.Option]:
     """Return the options for output and progress."""
     return [
-        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
-        click.Option(
-            ["-v", "--verbose"], is_flag=True, help="Print every statement in full; on standard error every event."
-        ),
-        click.Option(["--answer-only"], is_flag=True, help="Print the answer alone on standard output."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Print no progress on standard error."),
-        *text_options(),
-        click.Option(
-            ["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write the answer to this file."
-        ),
-        click.Option(["--no-input"], is_flag=True, help="Ask no questions, even at a terminal."),
-        click.Option(
-            ["--notify"], is_flag=True, help="Ring the terminal bell and show a desktop notification at the end."
-        ),
+        *common_options("jsonl"),
+        make_flag("-v", "--verbose", help="Print every statement in full; on standard error every event."),
+        *common_options("answer_only", "quiet", *TEXT_FLAGS, "output", "no_input", "notify"),
     ]
 
 
 def _limit_options() -> list[click.Option]:
     """Return the options that limit time and cost."""
     return [
-        click.Option(
-            ["--timeout"], type=NumberParam(), metavar="SECONDS", help="Time limit of each member in every phase."
-        ),
-        click.Option(["--max-cost"], type=NumberParam(), metavar="DOLLARS", help="New cost limit of the whole run."),
-        click.Option(["--allow-unpriced"], is_flag=True, help="Continue with members that have no known price."),
-        click.Option(["--trust"], is_flag=True, help="Apply the settings of the project that need trust."),
+        click.Option(["--max-cost"], type=NUMBER, metavar="DOLLARS", help="New cost limit of the whole run."),
+        make_flag("--allow-unpriced", help="Continue with members that have no known price."),
+        click.Option(["--timeout"], type=NUMBER, metavar="SECONDS", help="Time limit of each member in every phase."),
+        *common_options("trust"),
     ]
 
 
 def resume_command() -> click.Command:
     flags = [
-        click.Option(
-            ["--no-resend"], is_flag=True, help="Do not repeat requests that were in flight when the run stopped."
-        ),
-        click.Option(["--detach"], is_flag=True, help="Continue in the background and return at once."),
+        make_flag("--no-resend", help="Do not repeat requests that were in flight when the run stopped."),
+        make_flag("--detach", help="Continue in the background and return at once."),
+        *_limit_options(),
     ]
 
     def resume(run: str | None, no_resend: bool, detach: bool, **params: Any) -> int:
         if not detach:
-            return make_runner(params).resume(run, resend=not no_resend)
-        return requeue(make_runner(params | {"no_resend": no_resend}), run)
+            return Runner.from_flags(params).resume(run, resend=not no_resend)
+        return requeue(Runner.from_flags(params | {"no_resend": no_resend}), run)
 
-    return make_command("resume", resume, run_argument(), *flags, *_limit_options(), *_view_options())
+    return make_command("resume", resume, run_argument(), *flags, *_view_options())
 
 
 def watch_command() -> click.Command:
-    levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
-    level = click.Option(
-        ["--fail-on"], type=levels, default=None, help="Exit 10 if the review result is this or worse."
-    )
-
     def watch_(run: str | None, **params: Any) -> int:
-        return watch(make_runner(params), run)
+        return watch(Runner.from_flags(params), run)
 
-    return make_command("watch", watch_, run_argument(), level, *_view_options())
+    return make_command("watch", watch_, run_argument(), *common_options("fail_on"), *_view_options())
 
 
 def cancel_command() -> click.Command:
-    def cancel_(run: str, **params: Any) -> int:
-        return cancel(make_runner(params), run)
-
-    return make_command("cancel", cancel_, run_argument(required=True), uses_config=False)
+    return make_command("cancel", cancel, run_argument(required=True), uses_config=False)
 
 
 def fork_command() -> click.Command:
+    phase = "Reuse all statements before this phase. Default: the first phase."
+    seat = "Use another member from that phase on; repeatable."
     flags = [
-        click.Option(
-            ["--from", "phase"],
-            default=None,
-            metavar="PHASE",
-            help="Reuse all statements before this phase. Default: the first phase.",
-        ),
-        click.Option(
-            ["--seat"], multiple=True, metavar="NAME=MEMBER", help="Use another member from that phase on; repeatable."
-        ),
-        click.Option(
-            ["--yes"], is_flag=True, help="Start without a confirmation: the estimate may be above confirm_above."
-        ),
+        click.Option(["--from", "phase"], metavar="PHASE", help=phase),
+        click.Option(["--seat"], multiple=True, metavar="NAME=MEMBER", help=seat),
+        make_flag("--yes", help="Start without a confirmation: the estimate may be above confirm_above."),
+        *_limit_options(),
     ]
 
     def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:
-        return make_runner(params).fork(run, phase, parse_seats(seat))
+        return Runner.from_flags(params).fork(run, phase, parse_seats(seat))
 
-    return make_command("fork", fork_, run_argument(required=True), *flags, *_limit_options(), *_view_options())
+    return make_command("fork", fork_, run_argument(required=True), *flags, *_view_options())

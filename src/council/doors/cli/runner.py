@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,14 +22,15 @@ from council.doors.cli.params import (
     RunRequest,
     check_grace,
     check_output_path,
-    config_option,
+    common_options,
+    make_flag,
     parse_members,
     parse_seats,
     print_json,
+    print_result,
 )
 from council.doors.cli.terminal_input import (
     HumanPrompter,
-    TerminalKeyboard,
     ask_trust,
     confirm_start,
     cost_reason,
@@ -37,9 +39,9 @@ from council.doors.cli.terminal_input import (
 )
 from council.doors.cli.views import (
     JsonlView,
-    NoKeyboard,
     NoView,
     PipeSafeView,
+    TerminalKeyboard,
     View,
     erase_lines,
     handle_signals,
@@ -56,7 +58,7 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
-from council.engine.plan_object import PlanAdvice, PlanObject
+from council.engine.plan_object import PlanAdvice, PlanObject, PricedProtocol
 from council.engine.records import ReportObject
 from council.errors import CouncilError, PacketRefused, TrustRequired, UsageError
 from council.events import Entry
@@ -79,60 +81,51 @@ from council.settings.workspace_trust import TrustSource, store_trust
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
 
+# Flags that are settings: with a value, and without one.
+VALUES = ("timeout", "seat_count", "max_cost", "packet_tokens", "effort", "priority", "report_dir", "profile")
+SWITCHES = ("cheap", "allow_unpriced", "no_resend", "no_warm", "hedge", "check", "notify", "trust")
+
 
 @dataclass(slots=True)
 class Runner:
     """Options of one command line, and the jobs that run with them."""
 
     flags: Json
-    config: Path | None = None
-    json: bool = False
-    jsonl: bool = False
-    verbose: bool = False
-    show: str = ""
-    answer_only: bool = False  # no missing parts above the answer, no lines after it
-    output: Path | None = None
-    quiet: bool = False
-    color: bool = True
-    ascii: bool = False
-    fail_on: str | None = None
-    may_confirm: bool = True  # ask for cost confirmation at a terminal
-    format: str = ""  # output format of the finished run; "" is the answer
-    may_prompt: bool = True  # ask human seats at the terminal
-    raw: bool = False  # print Markdown as it is, also at a terminal
-    yes: bool = False  # every confirmation is given
+    config: Path | None
+    jsonl: bool
+    verbose: bool
+    show: str
+    answer_only: bool  # no missing parts above the answer, no lines after it
+    output: Path | None
+    quiet: bool
+    color: bool
+    ascii: bool
+    fail_on: str | None
+    may_confirm: bool  # ask for cost confirmation at a terminal
+    format: str  # output format of the finished run; "" is the answer
+    may_prompt: bool  # ask human seats at the terminal
+    raw: bool  # print Markdown as it is, also at a terminal
+    yes: bool  # every confirmation is given
     finished: Minutes | None = None  # the last run, after it ended
     keeps_open: bool = False  # the store, between jobs
     has_start_lines: bool = False  # warnings or the plan were printed before the run
     shows_hints: bool = True  # commands for the next step, in the last line
 
     @classmethod
-    def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
-        settings = {
-            "timeout": params.get("timeout"),
+    def from_flags(cls, params: Json) -> Runner:
+        settings = {name: params.get(name) for name in VALUES}
+        settings |= {name: params.get(name) or None for name in SWITCHES}
+        settings |= {
             "seats": parse_seats(params.get("seat") or ()),
             "models": parse_members(params.get("models") or (), params.get("members")),
-            "cheap": params.get("cheap") or None,
-            "seat_count": params.get("seat_count"),
             "exclude_family": params.get("exclude_family") or None,
-            "profile": profile,
+            "grace": check_grace(params.get("grace")),
         }
-        settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
-        settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
-        settings |= {"no_warm": params.get("no_warm") or None, "hedge": params.get("hedge") or None}
-        settings |= {"check": params.get("check") or None, "packet_tokens": params.get("packet_tokens")}
-        settings |= {
-            "effort": params.get("effort"),
-            "notify": params.get("notify") or None,
-            "priority": params.get("priority"),
-        }
-        settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-        show, as_json, jsonl = params.get("show") or "", bool(params.get("json")), bool(params.get("jsonl"))
+        show, jsonl = params.get("show") or "", bool(params.get("jsonl"))
         runner = cls(
             settings,
-            config=Path(params["config"]) if params.get("config") else None,
-            json=as_json,
+            config=config_path(params),
             jsonl=jsonl,
             verbose=bool(params.get("verbose") or show),
             show=show,
@@ -143,7 +136,7 @@ class Runner:
             ascii=bool(params.get("ascii")),
             fail_on=params.get("fail_on"),
             may_confirm=not (params.get("yes") or params.get("no_input")),
-            format=_choose_format(params.get("format"), as_json, jsonl),
+            format=_choose_format(params.get("format"), bool(params.get("json")), jsonl),
             may_prompt=not params.get("no_input"),
             raw=bool(params.get("raw")),
             yes=bool(params.get("yes")),
@@ -155,7 +148,7 @@ class Runner:
         """Raise UsageError if another flag asks for more than the answer."""
         if not self.answer_only:
             return
-        formats = "--jsonl" if self.jsonl else "--json" if self.json else f"--format {self.format}"
+        formats = "--jsonl" if self.jsonl else "--json" if self.format == "json" else f"--format {self.format}"
         other = "--verbose" if self.verbose else formats if self.format or self.jsonl else ""
         if other:
             what = "every statement" if self.verbose else "the whole run"
@@ -179,9 +172,8 @@ class Runner:
                 return self._show_plan(plan, await find_advice(convener, request, plan))
             self.require_words(plan)
             await convener.open_store(plan.protocol.name, plan.question.task)
-            if not await self._present_plan(plan.as_json(), self._start_reason(plan, convener.settings)):
-                click.echo("council: not started, nothing was spent", err=True)
-                return EXIT_INTERRUPTED
+            if not await self._present_plan(plan.as_json(), self.start_reason(plan, convener.settings)):
+                return say_not_started()
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
 
         return self.with_convener(job)
@@ -194,7 +186,7 @@ class Runner:
         async def job(convener: Convener) -> int:
             plan = await make_plan(convener, request)
             packet = plan.packet
-            if self.json:
+            if self.format == "json":
                 print_json({**preview_packet(plan), "receipt": make_packet_receipt(packet)})
                 return 0
             table = fit_table(format_packet_table(packet), sys.stdout)
@@ -259,10 +251,8 @@ class Runner:
         async def job(convener: Convener) -> int:
             plan = await convener.plan_fork(run, phase=phase, seats=seats)
             self._require_terminal(plan)
-            why = cost_reason(plan, convener.settings) if self.may_confirm and has_terminal() else ""
-            if not await self._present_plan(plan, why):
-                click.echo("council: not started, nothing was spent", err=True)
-                return EXIT_INTERRUPTED
+            if not await self._present_plan(plan, cost_reason(plan, convener.settings) if self.can_confirm else ""):
+                return say_not_started()
             return await self.run_with_view(
                 convener,
                 lambda view, stop: convener.fork(run, view.on_event, phase=phase, seats=seats, stop=stop),
@@ -343,8 +333,7 @@ class Runner:
 
     def _guard_view(self, on_broken_pipe: Callable[[], None]) -> PipeSafeView:
         """Return the view of this command line, which owns the terminal until it is closed."""
-        keyboard = TerminalKeyboard(sys.stderr.fileno()) if self.is_live else NoKeyboard()
-        keyboard.hide_typing()
+        keyboard = TerminalKeyboard(sys.stderr.fileno() if self.is_live else None)
         return PipeSafeView(self._make_view(), on_broken_pipe, keyboard)
 
     def _exit_at_once(self, view: PipeSafeView) -> NoReturn:
@@ -358,18 +347,17 @@ class Runner:
     def _can_prompt(self) -> bool:
         return self.may_prompt and has_terminal()
 
-    async def confirm_start(self, plan: Plan, settings: Settings) -> bool:
-        """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
-        why = self._start_reason(plan, settings)
-        return not why or await confirm_start(why)
+    @property
+    def can_confirm(self) -> bool:
+        return self.may_confirm and has_terminal()
 
-    def _start_reason(self, plan: Plan, settings: Settings) -> str:
-        """Return why the user has to confirm the run; "" off a terminal."""
-        return start_reason(plan, settings) if self.may_confirm and has_terminal() else ""
+    def start_reason(self, plan: Plan, settings: Settings) -> str:
+        """Return why the user has to confirm the run; "" off a terminal, where only the cap applies."""
+        return start_reason(plan, settings) if self.can_confirm else ""
 
     def require_words(self, plan: Plan) -> None:
         """Raise UsageError if nothing was named and the user cannot be asked about it: nothing is sent unasked."""
-        if plan.inferred is Inferred.TASK and not self.yes and not (self.may_confirm and has_terminal()):
+        if plan.inferred is Inferred.TASK and not self.yes and not self.can_confirm:
             raise UsageError(
                 f"no question was given, nothing was sent: to review {describe_material(plan)} run council validate or "
                 'council --yes, to ask run council "your question", or see council --help'
@@ -426,7 +414,7 @@ class Runner:
     @property
     def is_live(self) -> bool:
         """Return whether the terminal supports the live table."""
-        return not (self.jsonl or self.quiet) and bool(sys.stderr and sys.stderr.isatty()) and is_drawable(sys.stderr)
+        return not (self.jsonl or self.quiet) and is_drawable(sys.stderr)
 
     def _make_view(self) -> View:
         if self.jsonl:
@@ -446,11 +434,7 @@ class Runner:
 
     def _show_plan(self, plan: Plan, advice: PlanAdvice | None) -> int:
         shown = plan.as_json() | ({"advice": advice} if advice else {})
-        if self.format == "json":
-            print_json(shown)
-        else:
-            write_lines("\n".join(terminal.format_plan(shown)), ascii=self.ascii)
-        return 0
+        return self.print_lines(shown, terminal.format_plan(shown))
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
         result = minutes.report or build_report(minutes)
@@ -529,9 +513,17 @@ class Runner:
         else:
             write_parts([TextPart(text)], raw=True)
 
+    def print_lines(self, value: Any, lines: Iterable[str]) -> int:
+        """Print a value as JSON, or the lines that show it, wrapped at a terminal. Return the exit code of success."""
+        return print_result(self.format == "json", value, lines, partial(write_lines, ascii=self.ascii))
+
     def print_status(self, lines: list[str]) -> None:
         if not (self.quiet or self.jsonl) and lines:
             write_status("\n".join(lines), ascii=self.ascii)
+
+
+def config_path(params: Json) -> Path | None:
+    return Path(params["config"]) if params.get("config") else None
 
 
 def human_seats(plan: PlanObject) -> list[str]:
@@ -546,6 +538,11 @@ def _choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
         other = "--jsonl" if jsonl else "--json"
         raise UsageError(f'--format "{format_name}" and {other} conflict, nothing was spent: give one of them')
     return "json" if json else format_name or ""
+
+
+def say_not_started() -> int:
+    click.echo("council: not started, nothing was spent", err=True)
+    return EXIT_INTERRUPTED
 
 
 def has_terminal() -> bool:
@@ -603,30 +600,35 @@ async def find_advice(convener: Convener, request: RunRequest, plan: Plan) -> Pl
 
 
 def price_advice(plan: Plan) -> PlanAdvice:
+    return {**price_protocol(plan), "why": plan.why}
+
+
+def price_protocol(plan: Plan) -> PricedProtocol:
     return {
         "protocol": plan.protocol.name,
         "rounds": int(plan.options.get("rounds") or 1),
         "options": plan.given,
         "calls": plan.calls[1],
         "cost": None if plan.cost is None else plan.cost["expected"],
-        "why": plan.why,
     }
 
 
-JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")
-CONFIG_OPTION = config_option()
+# Management commands
+
+JSON_OPTION = make_flag("--json", help="Print JSON.")
+CONFIG_OPTION, HIDDEN_CONFIG_OPTION = common_options("config")[0], common_options("config")[0]
+HIDDEN_CONFIG_OPTION.hidden = True
+TEXT_FLAGS = ("raw", "no_color", "ascii")  # for text on a terminal
 
 
-HIDDEN_CONFIG_OPTION = click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", hidden=True)
+def with_convener(job: Callable[..., Awaitable[int]]) -> Callable[..., int]:
+    """Return the callback of a command: it runs the job with a convener and the flags of the command by name."""
 
+    def callback(**params: Any) -> int:
+        runner = Runner.from_flags({name: params.get(name) for name in ("config", "ascii")})
+        return runner.with_convener(lambda convener: job(convener, **params))
 
-def text_options() -> list[click.Option]:
-    """Return the options for text on a terminal."""
-    return [
-        click.Option(["--raw"], is_flag=True, help="Print Markdown as it is, also at a terminal."),
-        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
-        click.Option(["--ascii"], is_flag=True, help="Print only ASCII characters."),
-    ]
+    return callback
 
 
 def make_command(
@@ -634,15 +636,29 @@ def make_command(
 ) -> click.Command:
     """Create a management command with the common options. Help lists --config only where it has an effect."""
     config = CONFIG_OPTION if uses_config else HIDDEN_CONFIG_OPTION
-    return click.Command(
-        name, callback=callback, params=[*params, JSON_OPTION, config], help=help or COMMAND_HELP.get(name, "")
+    return make_plain_command(name, callback, *params, JSON_OPTION, config, help=help)
+
+
+def make_plain_command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
+    return click.Command(name, callback=callback, params=[*params], help=help or COMMAND_HELP.get(name, ""))
+
+
+def make_group(
+    name: str,
+    default: Callable[..., int],
+    *params: click.Parameter,
+    commands: Sequence[click.Command],
+    on_command: Callable[[click.Context, Json], None] = lambda context, params: None,
+) -> click.Group:
+    """Create a group of commands. `default` runs without a command; `on_command` gets the flags before a command."""
+
+    @click.pass_context
+    def callback(context: click.Context, /, **params: Any) -> int | None:
+        if context.invoked_subcommand is None:
+            return default(**params)
+        on_command(context, params)
+        return None
+
+    return click.Group(
+        name, commands, invoke_without_command=True, params=[*params], callback=callback, help=COMMAND_HELP[name]
     )
-
-
-def make_group(name: str, default: Any, *params: click.Parameter) -> click.Group:
-    """Create a group of commands whose `default` also runs without a command."""
-    return click.Group(name, invoke_without_command=True, params=[*params], help=COMMAND_HELP[name], callback=default)
-
-
-def make_runner(params: dict[str, Any]) -> Runner:
-    return Runner.from_flags(params)

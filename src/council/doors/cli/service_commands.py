@@ -15,39 +15,27 @@ from typing import Any
 import click
 
 from council.doors.cli.management import mcp_command, no_worker_option
-from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_group, make_runner
+from council.doors.cli.params import make_flag, print_result, run_argument
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, Runner, config_path, make_group, make_plain_command
 from council.errors import CouncilError, UsageError
 from council.runs.servers import code_url, find_server, load_token, request_code, run_url
 from council.runs.service import Convener
 from council.settings.private_files import make_named_folder, open_named_file
+from council.types import Json
 
 REQUIRED_PACKAGES = ("fastapi", "uvicorn")
+ROOT = "Another folder whose files may be used; repeatable."
+UNSAFE_HOST = "Listen on this address. Anyone who can reach it needs only the token."
+PUBLIC_URL = "Address of a reverse proxy in front of the server; requests with its Host are accepted too."
 SERVE_OPTIONS = (
-    click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
+    make_flag("--open", "open_page", help="Open the page in the browser."),
     click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
-    click.Option(
-        ["--root"],
-        type=click.Path(),
-        multiple=True,
-        metavar="FOLDER",
-        help="Another folder whose files may be used; repeatable.",
-    ),
+    click.Option(["--root"], type=click.Path(), multiple=True, metavar="FOLDER", help=ROOT),
     click.Option(["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="Cost limit per run."),
-    click.Option(
-        ["--unsafe-host"],
-        metavar="ADDRESS",
-        help="Listen on this address. Anyone who can reach it needs only the token.",
-    ),
-    click.Option(
-        ["--public-url"],
-        metavar="URL",
-        help="Address of a reverse proxy in front of the server; requests with its Host are accepted too.",
-    ),
+    click.Option(["--unsafe-host"], metavar="ADDRESS", help=UNSAFE_HOST),
+    click.Option(["--public-url"], metavar="URL", help=PUBLIC_URL),
     no_worker_option(),
-    click.Option(
-        ["--new-token"], is_flag=True, help="Replace the token: addresses printed earlier and open pages end."
-    ),
+    make_flag("--new-token", help="Replace the token: addresses printed earlier and open pages end."),
     CONFIG_OPTION,
 )
 
@@ -56,37 +44,24 @@ def serve_command() -> click.Group:
     from council.doors.cli.queue_commands import migrate_command, queue_command, workers_command
     from council.doors.cli.token_commands import tokens_command  # `council open` does not need it
 
-    group = make_group("serve", _serve_default, *SERVE_OPTIONS)
-    for command in (
-        mcp_command(),
-        worker_command(),
-        workers_command(),
-        queue_command(),
-        migrate_command(),
-        tokens_command(),
-    ):
-        group.add_command(command)
-    return group
+    makers = (mcp_command, worker_command, workers_command, queue_command, migrate_command, tokens_command)
+    commands = [make() for make in makers]
+    return make_group("serve", _run_server, *SERVE_OPTIONS, commands=commands, on_command=_refuse_flags)
 
 
-@click.pass_context
-def _serve_default(context: click.Context, /, **params: Any) -> int | None:
-    """Serve the page, unless a command inside of `serve` follows.
-
-    Refuse flags before it, because they would have no effect.
-    """
+def _refuse_flags(context: click.Context, params: Json) -> None:
+    """Refuse flags before a command inside of `serve`, because they would have no effect."""
     inner = context.invoked_subcommand
-    if inner is None:
-        return _run_server(**params)
-    given = [name for name in params if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    if given:
-        flag = next(option.opts[0] for option in SERVE_OPTIONS if option.name == given[0])
-        raise UsageError(f'{flag} stands before "{inner}", nothing was started: put flags after council serve {inner}')
-    return None
+    for option in SERVE_OPTIONS:
+        if context.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE:
+            flag = option.opts[0]
+            raise UsageError(
+                f'{flag} stands before "{inner}", nothing was started: put flags after council serve {inner}'
+            )
 
 
 def open_command() -> click.Command:
-    return click.Command("open", callback=open_run, params=[run_argument(), CONFIG_OPTION], help=COMMAND_HELP["open"])
+    return make_plain_command("open", open_run, run_argument(), CONFIG_OPTION)
 
 
 def open_run(run: str | None, **params: Any) -> int:
@@ -97,22 +72,22 @@ def open_run(run: str | None, **params: Any) -> int:
         return 0
 
     found: list[str] = []
-    make_runner(params).with_convener(find_run)
+    Runner.from_flags(params).with_convener(find_run)
     if url := find_server(os.environ):
         click.echo(run_url(url, found[0]))
         code = request_code(url)  # other users see the arguments of the browser
         if not webbrowser.open(run_url(code_url(url, code) if code else url, found[0])):
             click.echo("council: no browser could be opened: open the address above in one", err=True)
         return 0
-    return _run_server(True, None, (), None, None, run=found[0], command="open", **params)
+    return _run_server(open_page=True, run=found[0], command="open", **params)
 
 
 def _run_server(
     open_page: bool,
-    port: int | None,
-    root: tuple[str, ...],
-    max_cost: float | None,
-    unsafe_host: str | None,
+    port: int | None = None,
+    root: tuple[str, ...] = (),
+    max_cost: float | None = None,
+    unsafe_host: str | None = None,
     public_url: str | None = None,
     no_worker: bool = False,
     new_token: bool = False,
@@ -129,92 +104,80 @@ def _run_server(
     from council.doors.web.serve import parse_address, serve
 
     where = parse_address(unsafe_host, port, public_url)
-    config = Path(params["config"]).absolute() if params.get("config") else None
+    config = config_path(params)
     roots = name_roots([Path.cwd(), *map(Path, root)])
-    owner = Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost, has_worker=not no_worker)
-    hall = AppState(roots, owner)
+    owner = Owner(
+        Path.cwd().resolve(), dict(os.environ), config and config.absolute(), max_cost, has_worker=not no_worker
+    )
     if new_token:
         load_token(os.environ, renew=True)
     if refused := owner.describe_untrusted():
         click.echo(refused, err=True)
-    return serve(hall, where, open_page=open_page, print_url=click.echo, run=run)
+    return serve(AppState(roots, owner), where, open_page=open_page, print_url=click.echo, run=run)
 
 
 def worker_command() -> click.Command:
-    flags: list[click.Parameter] = [
-        click.Option(
-            ["--queues"],
-            default=None,
-            metavar="NAMES",
-            help="Queues of a shared store, separated by commas: default, host, host:NAME. Default: default and host.",
-        ),
-        click.Option(
-            ["--concurrency"],
-            type=click.IntRange(1, 10_000),
-            default=None,
-            metavar="N",
-            help="Runs at once, of a shared store. Default: 32.",
-        ),
-        click.Option(
-            ["--drain"],
-            type=click.FloatRange(min=0),
-            default=None,
-            metavar="SECONDS",
-            help="Time that runs have to end after TERM; the others return to the queue. Default: 30.",
-        ),
-        click.Option(
-            ["--metrics-port"],
-            type=click.IntRange(0, 65535),
-            default=None,
-            metavar="N",
-            help="Serve /healthz, /readyz and /metrics on this port; 0 picks a free one.",
-        ),
-        click.Option(
-            ["--metrics-host"],
-            default=None,
-            metavar="ADDRESS",
-            help="Address of the metrics. Default: 127.0.0.1. Others than this machine need COUNCIL_METRICS_TOKEN.",
-        ),
+    queues = "Queues of a shared store, separated by commas: default, host, host:NAME. Default: default and host."
+    number = "Runs at once, of a shared store. Default: 32."
+    drain = "Time that runs have to end after TERM; the others return to the queue. Default: 30."
+    port = "Serve /healthz, /readyz and /metrics on this port; 0 picks a free one."
+    host = "Address of the metrics. Default: 127.0.0.1. Others than this machine need COUNCIL_METRICS_TOKEN."
+    flags = (
+        click.Option(["--queues"], metavar="NAMES", help=queues),
+        click.Option(["--concurrency"], type=click.IntRange(1, 10_000), metavar="N", help=number),
+        click.Option(["--drain"], type=click.FloatRange(min=0), metavar="SECONDS", help=drain),
+        click.Option(["--metrics-port"], type=click.IntRange(0, 65535), metavar="N", help=port),
+        click.Option(["--metrics-host"], metavar="ADDRESS", help=host),
         CONFIG_OPTION,
-    ]
+    )
+    return make_plain_command("worker", work, *flags)
 
-    def worker(
-        queues: str | None,
-        concurrency: int | None,
-        drain: float | None,
-        metrics_port: int | None,
-        metrics_host: str | None,
-        **params: Any,
-    ) -> int:
-        from council.runs.worker_client import LOCK_VARIABLE
 
-        if LOCK_VARIABLE in os.environ:  # started for a local store; settings that cannot be read are those of its runs
-            return _run_local_worker()
-        config = Path(params["config"]).absolute() if params.get("config") else None
-        options = {
-            "queues": parse_queues(queues),
-            "concurrency": concurrency,
-            "drain_seconds": drain,
-            "metrics": parse_metrics_address(metrics_host, metrics_port),
-            "config": config,
-        }
-        given = {name: value for name, value in options.items() if value not in (None, [])}
-        if (address := Convener(config=config).find_store()).url:
-            from council.runs.database_worker import run_database_worker
+def work(
+    queues: str | None,
+    concurrency: int | None,
+    drain: float | None,
+    metrics_port: int | None,
+    metrics_host: str | None,
+    **params: Any,
+) -> int:
+    from council.runs.worker import run_worker
+    from council.runs.worker_client import LOCK_VARIABLE
 
-            return run_database_worker(address, **given)
-        if given:
-            raise UsageError(
-                "the worker of a local store has no options: it takes all runs; set COUNCIL_DATABASE for a shared store"
-            )
-        click.echo(
-            "council: executing the queued runs of this machine, until there are none; with COUNCIL_DATABASE, a worker of a shared "
-            "store runs until it is stopped",
-            err=True,
+    if LOCK_VARIABLE in os.environ:  # started for a local store; settings that cannot be read are those of its runs
+        return run_worker()
+    config = config_path(params)
+    options = {
+        "queues": parse_queues(queues) or None,
+        "concurrency": concurrency,
+        "drain_seconds": drain,
+        "metrics": parse_metrics_address(metrics_host, metrics_port),
+        "config": config and config.absolute(),
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if (address := Convener(config=config).find_store()).url:
+        from council.runs.database_worker import run_database_worker
+
+        return run_database_worker(address, **given)
+    if given:
+        raise UsageError(
+            "the worker of a local store has no options: it takes all runs; set COUNCIL_DATABASE for a shared store"
         )
-        return _run_local_worker()
+    click.echo(
+        "council: executing the queued runs of this machine, until there are none; with COUNCIL_DATABASE, a worker of a shared "
+        "store runs until it is stopped",
+        err=True,
+    )
+    return run_worker()
 
-    return click.Command("worker", callback=worker, params=flags, help=COMMAND_HELP["worker"])
+
+def parse_queues(text: str | None) -> list[str]:
+    """Return the names of --queues."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    for name in names:
+        if name not in ("default", "host") and not (name.startswith("host:") and name != "host:"):
+            raise UsageError(f'--queues has no queue "{name}": use default, host, or host:NAME')
+    return names
 
 
 def parse_metrics_address(host: str | None, port: int | None) -> tuple[str, int] | None:
@@ -227,21 +190,6 @@ def parse_metrics_address(host: str | None, port: int | None) -> tuple[str, int]
 
     require_package()
     return host or "127.0.0.1", port
-
-
-def _run_local_worker() -> int:
-    from council.runs.worker import run_worker
-
-    return run_worker()
-
-
-def parse_queues(text: str | None) -> list[str]:
-    """Return the names of --queues."""
-    names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    for name in names:
-        if name not in ("default", "host") and not (name.startswith("host:") and name != "host:"):
-            raise UsageError(f'--queues has no queue "{name}": use default, host, or host:NAME')
-    return names
 
 
 SKILL_NAME = "council"
@@ -428,43 +376,24 @@ def _write_atomically(path: Path, content: bytes) -> None:
     draft.replace(path)
 
 
-AGENT_OPTION = click.Option(
-    ["--agent"], type=click.Choice(tuple(AGENT_FOLDERS)), help="Install for this agent. Default: the agents used here."
-)
-PROJECT_OPTION = click.Option(["--project"], is_flag=True, help="Use this repository (default).")
-USER_OPTION = click.Option(["--user"], is_flag=True, help="Use your home folder, for all projects.")
-FORCE_OPTION = click.Option(["--force"], is_flag=True, help="Overwrite or remove files that were edited.")
-
-
 def skill_command() -> click.Group:
-    group = make_group("skill", _skill_default, JSON_OPTION)
-    where = [AGENT_OPTION, PROJECT_OPTION, USER_OPTION]
+    agent = "Install for this agent. Default: the agents used here."
+    flags = (
+        click.Option(["--agent"], type=click.Choice(tuple(AGENT_FOLDERS)), help=agent),
+        make_flag("--project", help="Use this repository (default)."),
+        make_flag("--user", help="Use your home folder, for all projects."),
+        make_flag("--force", help="Overwrite or remove files that were edited."),
+        JSON_OPTION,
+    )
     file = click.Argument(["file"], required=False, default="SKILL.md")
-    for one in (
-        click.Command(
-            "install",
-            callback=install_skill,
-            params=[*where, FORCE_OPTION, JSON_OPTION],
-            help="Install the skill for coding agents.",
-        ),
-        click.Command(
-            "list",
-            callback=list_skills,
-            params=[JSON_OPTION],
-            help="List the skill folders of all agents and their state.",
-        ),
-        click.Command("show", callback=show_skill, params=[file], help="Print the skill or one of its files."),
-        click.Command(
-            "rm", callback=remove_skill, params=[*where, FORCE_OPTION, JSON_OPTION], help="Remove the skill."
-        ),
-    ):
-        group.add_command(one)
-    return group
-
-
-@click.pass_context
-def _skill_default(context: click.Context, /, json: bool) -> int | None:
-    return list_skills(json) if context.invoked_subcommand is None else None
+    about = "List the skill folders of all agents and their state."
+    commands = (
+        make_plain_command("install", install_skill, *flags, help="Install the skill for coding agents."),
+        make_plain_command("list", list_skills, JSON_OPTION, help=about),
+        make_plain_command("show", show_skill, file, help="Print the skill or one of its files."),
+        make_plain_command("rm", remove_skill, *flags, help="Remove the skill."),
+    )
+    return make_group("skill", list_skills, JSON_OPTION, commands=commands)
 
 
 def install_skill(agent: str | None, project: bool, user: bool, force: bool, json: bool) -> int:
@@ -472,11 +401,7 @@ def install_skill(agent: str | None, project: bool, user: bool, force: bool, jso
         {"agent": place.agent, "folder": str(place.folder), "written": install_files(place, force=force)}
         for place in _select_targets(agent, project, user)
     ]
-    if json:
-        print_json(rows)
-    else:
-        click.echo("\n".join(_format_install(row) for row in rows))
-    return 0
+    return print_result(json, rows, map(_format_install, rows))
 
 
 def _format_install(row: dict[str, Any]) -> str:
@@ -492,11 +417,7 @@ def remove_skill(agent: str | None, project: bool, user: bool, force: bool, json
         {"agent": place.agent, "folder": str(place.folder), "removed": remove_files(place, force=force)}
         for place in installed
     ]
-    if json:
-        print_json(rows)
-    else:
-        click.echo("\n".join(f"{row['folder']}: {len(row['removed'])} files removed" for row in rows))
-    return 0
+    return print_result(json, rows, (f"{row['folder']}: {len(row['removed'])} files removed" for row in rows))
 
 
 def list_skills(json: bool) -> int:
@@ -504,11 +425,8 @@ def list_skills(json: bool) -> int:
         {"agent": place.agent, "scope": place.scope, "folder": str(place.folder), "state": installed_state(place)}
         for place in skill_targets(Path.cwd())
     ]
-    if json:
-        print_json(rows)
-    else:
-        click.echo("\n".join(f"{row['agent']:<8} {row['scope']:<8} {row['state']:<12} {row['folder']}" for row in rows))
-    return 0
+    lines = (f"{row['agent']:<8} {row['scope']:<8} {row['state']:<12} {row['folder']}" for row in rows)
+    return print_result(json, rows, lines)
 
 
 def show_skill(file: str) -> int:

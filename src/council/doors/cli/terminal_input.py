@@ -1,10 +1,11 @@
-"""Human seats at the terminal: show the prompt and read the typed answer."""
+"""What people type at the terminal: answers of human seats, confirmations and trust."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import math
 import os
 import re
 import sys
@@ -40,43 +41,6 @@ FREE_TEXT_HELP = (
     "Type your answer, on one or more lines. End it with a line that has a single dot; type a single - to abstain."
 )
 FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
-
-
-class TerminalKeyboard:
-    """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
-
-    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them
-    also discards a part of what was just drawn.
-    """
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-        self._shown_mode: int | None = None  # the local modes while typing was shown, if it is hidden now
-
-    def hide_typing(self) -> None:
-        with contextlib.suppress(termios.error):
-            local_mode = termios.tcgetattr(self._handle)[3]
-            if local_mode & termios.ECHO and self._is_foreground():
-                self._set_mode((local_mode & ~(termios.ECHO | termios.ECHONL)) | termios.NOFLSH)
-                self._shown_mode = local_mode
-
-    def show_typing(self) -> None:
-        if self._shown_mode is not None and self._is_foreground():
-            with contextlib.suppress(termios.error):
-                self._set_mode(self._shown_mode)
-            self._shown_mode = None
-
-    def _is_foreground(self) -> bool:
-        """Return whether this process may change the terminal: a background process would be stopped."""
-        try:
-            return os.tcgetpgrp(self._handle) == os.getpgrp()
-        except OSError:
-            return False
-
-    def _set_mode(self, local_mode: int) -> None:
-        modes = termios.tcgetattr(self._handle)
-        modes[3] = local_mode
-        termios.tcsetattr(self._handle, termios.TCSANOW, modes)
 
 
 class Abstained(Exception):
@@ -145,7 +109,6 @@ class HumanPrompter:
     convener: Convener
     view: PipeSafeView
     reader: TerminalReader = field(default_factory=TerminalReader)
-    write: Callable[[str], None] = write_status
 
     async def run(self) -> None:
         with contextlib.closing(self.reader):
@@ -158,14 +121,12 @@ class HumanPrompter:
 
     async def _ask_until_closed(self, question: OpenQuestion) -> None:
         """Ask until the question is answered here or closed elsewhere."""
-        typing, gone = (
-            asyncio.ensure_future(self._ask(question)),
-            asyncio.ensure_future(self._wait_until_closed(question)),
-        )
+        typing = asyncio.ensure_future(self._ask(question))
+        gone = asyncio.ensure_future(self._wait_until_closed(question))
         try:
             await asyncio.wait({typing, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not typing.done():
-                self.write("\nThis question is closed: it was answered elsewhere or timed out.")
+                write_status("\nThis question is closed: it was answered elsewhere or timed out.")
             else:
                 typing.result()
         finally:
@@ -181,18 +142,18 @@ class HumanPrompter:
 
     async def _ask(self, question: OpenQuestion) -> None:
         self.reader.discard_input()
-        self.write(f"\n{SEPARATOR}\n{clean(question['prompt']).strip()}\n{SEPARATOR}")
-        self.write(f"Your seat is {clean(question['seat'])}. {FIELDS_HELP if question['fields'] else FREE_TEXT_HELP}")
+        write_status(f"\n{SEPARATOR}\n{clean(question['prompt']).strip()}\n{SEPARATOR}")
+        write_status(f"Your seat is {clean(question['seat'])}. {FIELDS_HELP if question['fields'] else FREE_TEXT_HELP}")
         try:
-            answer = await FieldPrompter(self.reader, self.write).read_answer(question)
+            answer = await FieldPrompter(self.reader).read_answer(question)
         except Abstained:
             answer = ""
         try:
             await self.convener.answer(question["run"], question["key"], answer)
         except UsageError as error:
-            self.write(str(error))
+            write_status(str(error))
         else:
-            self.write("You abstained." if not answer.strip() else "Thank you.")
+            write_status("You abstained." if not answer.strip() else "Thank you.")
 
 
 @dataclass(slots=True)
@@ -200,7 +161,6 @@ class FieldPrompter:
     """Ask for fields one by one, and repeat a field whose value is invalid."""
 
     reader: TerminalReader
-    write: Callable[[str], None]
     end_of_input_count: int = 0  # consecutive end-of-input reads
 
     async def read_answer(self, question: OpenQuestion) -> str:
@@ -215,7 +175,7 @@ class FieldPrompter:
         if spec["kind"] in ("rows", "group", "list"):
             return await self._ask_values(spec)
         if spec["kind"] == "text" and main:
-            self.write(f"{_format_label(spec)} (end with a line that has a single dot)")
+            write_status(f"{_format_label(spec)} (end with a line that has a single dot)")
             return await self._read_text()
         while True:
             line = await self._read_line(f"{_format_label(spec)}{_format_choices(spec)}: ")
@@ -224,13 +184,13 @@ class FieldPrompter:
             try:
                 return FIELD_PARSERS[spec["kind"]](spec, line)
             except ValueError as error:
-                self.write(f"  {error}")
+                write_status(f"  {error}")
 
     async def _ask_values(self, spec: FormField) -> Any:
         if spec["kind"] == "group":
-            self.write(f"{_format_label(spec)}:")
+            write_status(f"{_format_label(spec)}:")
             return {inner["name"]: await self._ask_value(inner) for inner in spec["fields"]}
-        self.write(f"{_format_label(spec)} (one per line{_format_count(spec)}; an empty line ends the list)")
+        write_status(f"{_format_label(spec)} (one per line{_format_count(spec)}; an empty line ends the list)")
         values: list[Any] = []
         while len(values) < spec.get("maxItems", 100):
             value = await (self._ask_row(spec) if spec["kind"] == "rows" else self._ask_item(spec))
@@ -239,7 +199,7 @@ class FieldPrompter:
             elif len(values) >= spec.get("minItems", 0):
                 break
             else:
-                self.write(f"  at least {spec.get('minItems')} required")
+                write_status(f"  at least {spec.get('minItems')} required")
         return values
 
     async def _ask_row(self, spec: FormField) -> Json | None:
@@ -313,13 +273,16 @@ NUMBER_LABELS = {"integer": "a whole number", "number": "a number"}
 
 
 def _parse_number(spec: FormField, line: str) -> int | float:
+    label, low, high = NUMBER_LABELS[spec["kind"]], spec.get("minimum"), spec.get("maximum")
     try:
         number = int(line) if spec["kind"] == "integer" else float(line.replace(",", "."))
     except ValueError:
-        raise ValueError(f"enter {NUMBER_LABELS[spec['kind']]}") from None
-    low, high = spec.get("minimum"), spec.get("maximum")
+        raise ValueError(f"enter {label}") from None
+    if not -math.inf < number < math.inf:
+        raise ValueError(f"enter {label}")
     if (low is not None and number < low) or (high is not None and number > high):
-        raise ValueError(f"enter {NUMBER_LABELS[spec['kind']]} from {low} to {high}")
+        bounds = f"up to {high}" if low is None else f"from {low} on" if high is None else f"from {low} to {high}"
+        raise ValueError(f"enter {label} {bounds}")
     return number
 
 
@@ -330,6 +293,11 @@ FIELD_PARSERS: dict[str, Callable[[FormField, str], Any]] = {
     "number": _parse_number,
     "text": lambda spec, line: line,
 }
+
+
+async def ask_yes_no(question: str) -> bool:
+    with contextlib.closing(TerminalReader()) as reader:
+        return await confirm(f"{question} [y/N]: ", reader)
 
 
 async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:

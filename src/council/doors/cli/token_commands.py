@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, TypedDict
 
 import click
 
-from council.doors.cli.params import print_json
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_group, make_runner
+from council.doors.cli.params import print_result
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_group, with_convener
 from council.doors.cli.tables import format_table
 from council.money import format_usd, nanos_to_usd
 from council.runs.service import Convener
@@ -23,72 +24,44 @@ SCOPE_OPTION = click.Option(
     default=DEFAULT_SCOPE,
     help=f"What the token allows. {'; '.join(f'{scope}: {about}' for scope, about in SCOPES.items())}. Default: {DEFAULT_SCOPE}.",
 )
-MAX_COST_OPTION = click.Option(
-    ["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="Cost limit of all runs of the user, per day."
-)
+MAX_COST = "Cost limit of all runs of the user, per day."
+MAX_COST_OPTION = click.Option(["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help=MAX_COST)
 
 
 def tokens_command() -> click.Group:
-    group = make_group("tokens", _tokens_default, JSON_OPTION, CONFIG_OPTION)
-    group.add_command(
-        make_command(
-            "add",
-            add_user,
-            NAME_ARGUMENT,
-            SCOPE_OPTION,
-            MAX_COST_OPTION,
-            help="Create a token for a user and print it once.",
-        )
+    add = (NAME_ARGUMENT, SCOPE_OPTION, MAX_COST_OPTION)
+    commands = (
+        make_command("add", add_user, *add, help="Create a token for a user and print it once."),
+        make_command("list", list_users, help="List the tokens, without their values."),
+        make_command("revoke", revoke_user, NAME_ARGUMENT, help="Revoke the token of a user; open event streams end."),
     )
-    group.add_command(make_command("list", list_users, help="List the tokens, without their values."))
-    group.add_command(
-        make_command("revoke", revoke_user, NAME_ARGUMENT, help="Revoke the token of a user; open event streams end.")
-    )
-    return group
+    return make_group("tokens", list_users, JSON_OPTION, CONFIG_OPTION, commands=commands)
 
 
-@click.pass_context
-def _tokens_default(context: click.Context, /, **params: Any) -> int | None:
-    return list_users(**params) if context.invoked_subcommand is None else None
+@with_convener
+async def add_user(
+    convener: Convener, name: str, scope: Scope, max_cost: float | None, json: bool, **params: Any
+) -> int:
+    token = await add_token(convener.store, name, scope, max_cost)
+    print_result(json, {"name": name, "scope": scope, "max_cost_per_day": max_cost, "token": token}, [token])
+    if not json:
+        click.echo("council: give this token to the user; it is not shown again", err=True)
+    return 0
 
 
-def add_user(name: str, scope: Scope, max_cost: float | None, json: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        token = await add_token(convener.store, name, scope, max_cost)
-        if json:
-            print_json({"name": name, "scope": scope, "max_cost_per_day": max_cost, "token": token})
-        else:
-            click.echo(token)
-            click.echo("council: give this token to the user; it is not shown again", err=True)
-        return 0
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def list_users(convener: Convener, json: bool, **params: Any) -> int:
+    rows = await convener.store.list_tokens()
+    none = ["no tokens: create one with `council serve tokens add NAME`"]
+    lines = format_table(HEAD, map(_format, rows)) if rows else none
+    return print_result(json, [_describe(row) for row in rows], lines)
 
 
-def list_users(json: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        rows = await convener.store.list_tokens()
-        if json:
-            print_json([_describe(row) for row in rows])
-        elif rows:
-            click.echo("\n".join(format_table(HEAD, map(_format, rows))))
-        else:
-            click.echo("no tokens: create one with `council serve tokens add NAME`")
-        return 0
-
-    return make_runner(params).with_convener(job)
-
-
-def revoke_user(name: str, json: bool, **params: Any) -> int:
-    async def job(convener: Convener) -> int:
-        await revoke_token(convener.store, name)
-        if json:
-            print_json({"name": name, "revoked": True})
-        else:
-            click.echo(f'council: revoked the token of "{name}"; the runs are kept', err=True)
-        return 0
-
-    return make_runner(params).with_convener(job)
+@with_convener
+async def revoke_user(convener: Convener, name: str, json: bool, **params: Any) -> int:
+    await revoke_token(convener.store, name)
+    line = f'council: revoked the token of "{name}"; the runs are kept'
+    return print_result(json, {"name": name, "revoked": True}, [line], partial(click.echo, err=True))
 
 
 class TokenObject(TypedDict):

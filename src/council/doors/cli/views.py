@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -40,39 +41,22 @@ GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is go
 class View(Protocol):
     """A display of events while a run is active."""
 
-    def catch_up(self, entries: Iterable[Entry]) -> None: ...
+    def catch_up(self, entries: Sequence[Entry]) -> None: ...
     def on_event(self, entry: Entry) -> None: ...
     def tick(self, now: float) -> None: ...
     def suspend(self) -> AbstractContextManager[None]:
         """Suspend the view while something else uses the terminal."""
-        ...
 
     def show_stopping(self) -> None:
         """Show that the run is being stopped."""
-        ...
 
     def close(self) -> None: ...
-
-
-class Keyboard(Protocol):
-    """Echo of typed keys on the terminal of the view."""
-
-    def hide_typing(self) -> None: ...
-    def show_typing(self) -> None: ...
-
-
-class NoKeyboard:
-    def hide_typing(self) -> None:
-        pass
-
-    def show_typing(self) -> None:
-        pass
 
 
 class NoView:
     """A view that shows nothing."""
 
-    def catch_up(self, entries: Iterable[Entry]) -> None:
+    def catch_up(self, entries: Sequence[Entry]) -> None:
         pass
 
     def on_event(self, entry: Entry) -> None:
@@ -99,6 +83,48 @@ class JsonlView(NoView):
         sys.stdout.flush()
 
 
+class TerminalKeyboard:
+    """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
+
+    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them
+    also discards a part of what was just drawn.
+    """
+
+    def __init__(self, handle: int | None) -> None:
+        self._handle = handle  # None: the view is not drawn, so that typing stays shown
+        self._shown_mode: int | None = None  # the local modes while typing was shown, if it is hidden now
+
+    def hide_typing(self) -> None:
+        if self._handle is None:
+            return
+        with suppress(termios.error):
+            local_mode = termios.tcgetattr(self._handle)[3]
+            if local_mode & termios.ECHO and _is_foreground(self._handle):
+                _set_mode(self._handle, (local_mode & ~(termios.ECHO | termios.ECHONL)) | termios.NOFLSH)
+                self._shown_mode = local_mode
+
+    def show_typing(self) -> None:
+        if self._handle is None or self._shown_mode is None or not _is_foreground(self._handle):
+            return
+        with suppress(termios.error):
+            _set_mode(self._handle, self._shown_mode)
+        self._shown_mode = None
+
+
+def _is_foreground(handle: int) -> bool:
+    """Return whether this process may change the terminal: a background process would be stopped."""
+    try:
+        return os.tcgetpgrp(handle) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _set_mode(handle: int, local_mode: int) -> None:
+    modes = termios.tcgetattr(handle)
+    modes[3] = local_mode
+    termios.tcsetattr(handle, termios.TCSANOW, modes)
+
+
 @dataclass(slots=True)
 class PipeSafeView:
     """A view that survives a closed pipe or terminal: it stops printing and calls `on_broken_pipe`, and the run
@@ -107,13 +133,15 @@ class PipeSafeView:
 
     view: View
     on_broken_pipe: Callable[[], None]
-    keyboard: Keyboard = NoKeyboard()  # noqa: RUF009  # it has no state
+    keyboard: TerminalKeyboard
     run: str = ""  # id of the shown run, once known
 
-    def catch_up(self, entries: Iterable[Entry]) -> None:
-        known = list(entries)
-        self._remember_run(known[0].event if known else None)
-        self._guard(lambda: self.view.catch_up(known))
+    def __post_init__(self) -> None:
+        self.keyboard.hide_typing()
+
+    def catch_up(self, entries: Sequence[Entry]) -> None:
+        self._remember_run(entries[0].event)
+        self._guard(lambda: self.view.catch_up(entries))
 
     def on_event(self, entry: Entry) -> None:
         self._remember_run(entry.event)
@@ -138,7 +166,7 @@ class PipeSafeView:
         self._guard(self.view.close)
         self.keyboard.show_typing()
 
-    def _remember_run(self, event: ev.Event | None) -> None:
+    def _remember_run(self, event: ev.Event) -> None:
         if isinstance(event, ev.Convened):
             self.run = event.run
 
@@ -245,16 +273,10 @@ class ReplayPace:
 # Text
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty()
-
-
-def is_same_file(one: TextIO | None, other: TextIO | None) -> bool:
+def is_same_file(one: TextIO, other: TextIO) -> bool:
     """Return whether two streams are terminals, or write to the same pipe or file."""
-    if one is None or other is None:
-        return False
-    if one.isatty() or other.isatty():
-        return one.isatty() and other.isatty()
+    if one.isatty() and other.isatty():
+        return True
     try:
         return os.path.sameopenfile(one.fileno(), other.fileno())
     except (OSError, ValueError):  # an object without a file
@@ -263,7 +285,7 @@ def is_same_file(one: TextIO | None, other: TextIO | None) -> bool:
 
 def write_status(text: str, *, ascii: bool = False, is_dim: bool = False) -> None:
     """Write lines to standard error, wrapped at their words on a terminal."""
-    shown = fit_lines(text, sys.stderr, ascii=ascii) if ascii or _is_terminal(sys.stderr) else text
+    shown = fit_lines(text, sys.stderr, ascii=ascii)
     if is_dim and is_drawable(sys.stderr):
         shown = "\n".join(f"{DIM}{line}{PLAIN}" if line else "" for line in shown.split("\n"))
     _write(sys.stderr, shown)
@@ -271,12 +293,12 @@ def write_status(text: str, *, ascii: bool = False, is_dim: bool = False) -> Non
 
 def write_lines(text: str, *, ascii: bool = False) -> None:
     """Write lines to standard output, wrapped at their words on a terminal."""
-    _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii) if ascii or _is_terminal(sys.stdout) else text)
+    _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii))
 
 
 def shows_markdown(raw: bool) -> bool:
     """Return whether Markdown on standard output is rendered for a terminal."""
-    return not raw and _is_terminal(sys.stdout) and is_drawable(sys.stdout)
+    return not raw and is_drawable(sys.stdout)
 
 
 def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, color: bool = True) -> None:
@@ -294,10 +316,8 @@ def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, co
 def write_document(parts: Iterable[str], *, ascii: bool = False) -> None:
     """Write a document to standard output as it is, part by part: a large one is never in memory as a whole."""
     for part in parts:
-        if sys.stdout is not None:
-            sys.stdout.write(to_ascii(part) if ascii else part)
-    if sys.stdout is not None:
-        sys.stdout.flush()
+        sys.stdout.write(to_ascii(part) if ascii else part)
+    sys.stdout.flush()
 
 
 def write_commands(text: str) -> None:
@@ -318,7 +338,6 @@ def erase_lines(stream: TextIO, lines: Sequence[str]) -> None:
     stream.flush()
 
 
-def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:  # the parent process may have closed it
-        stream.write(text if text.endswith("\n") else f"{text}\n")
-        stream.flush()
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(text if text.endswith("\n") else f"{text}\n")
+    stream.flush()
