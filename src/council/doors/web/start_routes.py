@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -231,15 +231,10 @@ async def get_members(app_state: AppStateDep, user: UserDep) -> ApiResponse:
         return ApiResponse(found | {"presets": _list_presets(convener)})
 
 
-class PresetRow(TypedDict):
-    name: str
-    about: str
-
-
-def _list_presets(convener: Convener) -> list[PresetRow]:
+def _list_presets(convener: Convener) -> list[models.PresetInfo]:
     """Return the named sets of perspectives; one that cannot be read has its error instead of a description."""
     folder = config_folder(convener.env) / "presets"
-    rows: list[PresetRow] = []
+    rows: list[models.PresetInfo] = []
     for name in list_presets(folder):
         try:
             rows.append({"name": name, "about": load_preset(name, folder).about})
@@ -258,16 +253,7 @@ async def get_options(user: UserDep) -> ApiResponse:
     return ApiResponse({"type": "object", "properties": shown})
 
 
-class RosterRow(TypedDict):
-    """A named roster with the names of its seats."""
-
-    name: str
-    about: str
-    seats: list[str]
-    error: str | None
-
-
-def _describe_roster(row: DescribedRoster) -> RosterRow:
+def _describe_roster(row: DescribedRoster) -> models.RosterInfo:
     return {
         "name": row["name"],
         "about": row["about"],
