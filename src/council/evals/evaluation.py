@@ -28,6 +28,7 @@ from council.evals.statistics import (
     count_measured_votes,
     count_needed_questions,
     format_p,
+    format_power,
     read_interval,
     reliability,
 )
@@ -550,8 +551,7 @@ class EvalTable:
             better = "more" if found.difference.mean > 0 else "less"
             yield f"{one.arm.name} is right {better} often than self-consistency with equal {self.evaluation.equal}: {span}, p {format_p(found.p_value)}."
         else:
-            need = count_needed_questions(found.difference)
-            more = f"; at this rate about {need:,} questions would decide it with 80 % power" if need else ""
+            more = format_power(count_needed_questions(found.difference))
             yield f"{one.arm.name} and self-consistency with equal {self.evaluation.equal} cannot be told apart: {span}, p {format_p(found.p_value)}{more}."
         levels = [(level, interval) for level, interval in one.by_trust().items() if level != "CONTESTED"]
         for n, (high, above) in enumerate(levels):
