@@ -386,15 +386,10 @@ class ArmResults:
 
     @property
     def accuracy(self) -> Interval:
-        return bootstrap_mean([float(right) for right in self.graded.values()])
+        return bootstrap_mean(list(self.graded.values()))
 
     def total(self, equal: str) -> float:
         return math.fsum(one.used(equal) for one in self.results.values())
-
-    @property
-    def calibrated(self) -> list[Result]:
-        """The results with a measured share."""
-        return [one for one in self.results.values() if one.share is not None]
 
     @property
     def votes(self) -> float | None:
@@ -407,7 +402,7 @@ class ArmResults:
 
     def by_trust(self) -> dict[str, Interval]:
         found = {
-            level: [float(right) for item, right in self.graded.items() if self.results[item].trust == level]
+            level: [right for item, right in self.graded.items() if self.results[item].trust == level]
             for level in LEVELS
         }
         return {level: bootstrap_mean(values) for level, values in found.items() if values}
@@ -449,12 +444,15 @@ class EvalTable:
     def find(self, name: str) -> ArmResults | None:
         return next((one for one in self.arms if one.arm.name == name), None)
 
+    def find_equal(self, arm: ArmResults) -> ArmResults | None:
+        """Return the self-consistency arm with the same use as a council."""
+        return self.find(f"{SELF_CONSISTENCY}={arm.arm.name}")
+
     def rival(self, arm: ArmResults) -> ArmResults | None:
         """The arm that a council has to beat: self-consistency with equal use, and for that one the single model."""
         if self.comparisons:
             return None
-        equal = self.find(f"{SELF_CONSISTENCY}={arm.arm.name}")
-        return equal if equal else self.find(SINGLE) if arm.arm.name != SINGLE else None
+        return self.find_equal(arm) or (self.find(SINGLE) if arm.arm.name != SINGLE else None)
 
     def as_json(self) -> EvalObject:
         chosen = self.evaluation
@@ -472,8 +470,8 @@ class EvalTable:
         }
 
     def _arm_json(self, one: ArmResults) -> EvalArm:
-        shares = [(result.share or 0.0, bool(result.right)) for result in one.calibrated]
-        confidences, right = [share for share, _ in shares], [is_right for _, is_right in shares]
+        calibrated = [(result.share, bool(result.right)) for result in one.results.values() if result.share is not None]
+        confidences, right = [share for share, _ in calibrated], [is_right for _, is_right in calibrated]
         costs = [result.usd for result in one.results.values()]
         gained, lost = one.seats_before()
         rival = self.rival(one)
@@ -493,7 +491,7 @@ class EvalTable:
             "seats_corrected": gained,
             "seats_spoiled": lost,
             "effective_votes": None if one.votes is None else round(one.votes, 2),
-            "brier": round(brier_score(confidences, right), 6) if shares else None,
+            "brier": round(brier_score(confidences, right), 6) if calibrated else None,
             "reliability": reliability(confidences, right),
             "trust": {level: interval.as_json() for level, interval in one.by_trust().items()},
             "runs": {item: result.run for item, result in one.results.items()},
@@ -538,7 +536,7 @@ class EvalTable:
             )
 
     def _conclude_arm(self, one: ArmResults) -> Iterable[str]:
-        rival = self.find(f"{SELF_CONSISTENCY}={one.arm.name}")
+        rival = self.find_equal(one)
         if rival is None or not rival.results:
             yield f"{one.arm.name}: there is no arm of equal {self.evaluation.equal}, so nothing is concluded."
             return
@@ -567,47 +565,39 @@ def _points(share: float) -> str:
 def format_table(table: EvalTable) -> str:
     """Return the table as text."""
     arms = table.as_json()["arms"]
+    conclusions = "\n".join(f"- {line}" for line in table.conclude())
     if table.comparisons:
-        parts = [_align([BLIND_HEAD, *map(_format_blind_row, arms)], left=(0, 1))]
-        return "\n\n".join([*parts, "\n".join(f"- {line}" for line in table.conclude())])
-    head = ("arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier")
+        lines = align_columns([BLIND_HEAD, *map(_format_blind_row, arms)], left=(0, 1))
+        return "\n\n".join(["\n".join(lines), conclusions])
+    lines = align_columns([HEAD, *map(_format_row, arms)], left=(0, 3))
     trust = [
         f"  {row['arm']}: "
         + ", ".join(f"{level} {_percent(one['mean'])} of {one['n']}" for level, one in row["trust"].items())
-        for row in arms
-        if row["trust"] and table.find(row["arm"]).arm.is_council  # type: ignore[union-attr]
+        for row, one in zip(arms, table.arms, strict=True)
+        if row["trust"] and one.arm.is_council
     ]
-    parts = [_align([head, *map(_format_row, arms)], left=(0, 3))]
-    if trust:
-        parts.append("right by trust level\n" + "\n".join(trust))
-    parts.append("\n".join(f"- {line}" for line in table.conclude()))
-    return "\n\n".join(parts)
+    shown = ["\n".join(["right by trust level", *trust])] if trust else []
+    return "\n\n".join(["\n".join(lines), *shown, conclusions])
 
 
-def _align(rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
+def align_columns(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
     """Return the rows with columns of equal width; those in `left` are aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
+    lines = (
         "  ".join(cell.ljust(widths[n]) if n in left else cell.rjust(widths[n]) for n, cell in enumerate(row))
         for row in rows
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    )
+    return [line.rstrip() for line in lines]
 
 
 def _format_row(row: EvalArm) -> tuple[str, ...]:
     accuracy, against = row["accuracy"], row["against"]
     difference = read_interval(against["difference"]) if against else None
-    beside = (
-        (
-            against["arm"],
-            f"{100 * difference.mean:+.1f}",
-            format_p(against["p_value"]).removeprefix("= "),
-            str(against["wrong_to_right"]),
-            str(against["right_to_wrong"]),
-        )
-        if against and difference
-        else ("", "", "", "", "")
-    )
+    beside: tuple[str, ...] = ("",) * 5
+    if against and difference:
+        p = format_p(against["p_value"]).removeprefix("= ")
+        flips = (str(against["wrong_to_right"]), str(against["right_to_wrong"]))
+        beside = (against["arm"], _points(difference.mean), p, *flips)
     return (
         row["arm"],
         _percent(accuracy["mean"]),
@@ -627,6 +617,7 @@ def _format_use(row: EvalArm) -> tuple[str, str, str]:
     return f"{row['tokens']:,}", f"{row['calls']:,}", _or_empty(row["usd"], ".4f")
 
 
+HEAD = ("arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier")
 BLIND_HEAD = (
     *("arm", "against", "preferred", "95 %", "p", "won-tie-lost", "inconsistent", "absent", "agree", "score", "words"),
     *("equal length", "tokens", "calls", "$"),

@@ -245,10 +245,8 @@ def measure_support(reviews: Sequence[Reviewed]) -> list[SupportObject]:
     """Return recall and precision by the number of judges that hold a finding, with intervals."""
     rows: list[SupportObject] = []
     for support in range(1, count_judges(reviews) + 1):
-        recall = bootstrap_mean([float(one.is_found(support)) for one in reviews if one.case.line])
-        precision = bootstrap_mean(
-            [float(hit) for one in reviews for holders, hit in one.findings if holders >= support]
-        )
+        recall = bootstrap_mean([one.is_found(support) for one in reviews if one.case.line])
+        precision = bootstrap_mean([hit for one in reviews for holders, hit in one.findings if holders >= support])
         p, r = precision.mean, recall.mean
         f1 = None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
         rows.append({"support": support, "recall": recall.as_json(), "precision": precision.as_json(), "f1": f1})
@@ -270,7 +268,7 @@ def summarize_bench(reviews: Sequence[Reviewed], grouping: GroupingMeasure | Non
         "controls": len(clean),
         "judges": count_judges(reviews),
         "by_support": measure_support(reviews),
-        "controls_with_findings": bootstrap_mean([float(bool(one.findings)) for one in clean]).as_json(),
+        "controls_with_findings": bootstrap_mean([bool(one.findings) for one in clean]).as_json(),
         "split_bugs": sum(sum(hit for _, hit in one.findings) > 1 for one in bugs),
         "grouping": grouping,
     }

@@ -75,8 +75,8 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0, bounds: tuple[float, 
         return Interval(mean, low / n, high / n, n)
     rng = random.Random(f"bootstrap {seed}")
     means = sorted(math.fsum(rng.choices(values, k=n)) / n for _ in range(RESAMPLES))
-    low, high = (means[math.ceil(share * RESAMPLES) - 1] for share in TAILS)
-    return Interval(mean, low, high, n)
+    least, most = (means[math.ceil(share * RESAMPLES) - 1] for share in TAILS)
+    return Interval(mean, least, most, n)
 
 
 def _quantiles(chances: Iterable[tuple[int, float]]) -> tuple[int, int]:
@@ -149,10 +149,10 @@ def is_decided(difference: Interval, p_value: float) -> bool:
 
 def compare(before: Sequence[bool], after: Sequence[bool], seed: int = 0) -> Comparison:
     """Compare the answers of two arms to the same questions; `before` is the arm to beat."""
-    better = sum(new and not old for old, new in zip(before, after, strict=True))
-    worse = sum(old and not new for old, new in zip(before, after, strict=True))
-    differences = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
-    return Comparison(bootstrap_mean(differences, seed, (-1.0, 1.0)), better, worse, sign_test(better, worse))
+    pairs = list(zip(before, after, strict=True))
+    better, worse = pairs.count((False, True)), pairs.count((True, False))
+    difference = bootstrap_mean([new - old for old, new in pairs], seed, (-1.0, 1.0))
+    return Comparison(difference, better, worse, sign_test(better, worse))
 
 
 def sign_test(better: int, worse: int) -> float:
@@ -194,8 +194,7 @@ def format_power(needed_questions: int | None) -> str:
 
 def brier_score(confidences: Sequence[float], right: Sequence[bool]) -> float:
     """Return the mean squared distance between the confidence and the result; 0 is best, 0.25 is a coin."""
-    pairs = list(zip(confidences, right, strict=True))
-    return math.fsum((c - float(r)) ** 2 for c, r in pairs) / len(pairs) if pairs else math.nan
+    return math.fsum((c - r) ** 2 for c, r in zip(confidences, right, strict=True)) / len(right)
 
 
 def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[ReliabilityRow]:
@@ -211,7 +210,7 @@ def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Rel
             "from": n / BINS,
             "to": (n + 1) / BINS,
             "confidence": _round(math.fsum(c for c, _ in rows[n]) / len(rows[n])),
-            "accuracy": bootstrap_mean([float(r) for _, r in rows[n]]).as_json(),
+            "accuracy": bootstrap_mean([r for _, r in rows[n]]).as_json(),
         }
         for n in sorted(rows)
     ]
