@@ -6,10 +6,11 @@ import base64
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from urllib.parse import unquote, urlsplit
 
 from council.errors import UsageError
@@ -27,12 +28,17 @@ from council.packet.files import (
 from council.packet.gate import MAX_FILE_BYTES, MAX_LISTED_SECRETS, Gate
 from council.packet.git import find_repo
 from council.packet.secret_filter import find_secrets
-from council.settings import Settings, load_settings
+from council.runs.database_worker import embed_worker
+from council.runs.service import Convener
+from council.settings import SettingFlags, Settings, load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.settings.workspace_trust import TrustSource
 from council.text_cleanup import clean
 from council.types import Json, estimate_tokens
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 FILE_OPTIONS = ("roster", "preset", "perspectives_file")
 UNRESTRICTED_KINDS = ("", "cli", "human")  # "": a short name, which resolves only to configured members
@@ -53,6 +59,12 @@ class Owner:
     def settings(self, folder: Path) -> Settings:
         """Load the settings of a folder without caller options."""
         return load_settings(folder, self.env, flags={"max_cost": self.max_cost}, config=self.config)
+
+    def run_worker(self, records: Convener) -> AbstractAsyncContextManager[None]:
+        """Execute runs of a shared store, inside the block."""
+        if not self.has_worker:
+            return nullcontext()
+        return embed_worker(records.find_store(), self.env, self.folder, self.config)
 
     def describe_untrusted(self) -> str:
         """Return one line if runs in the owner's folder are refused until its settings are trusted, else ""."""
@@ -251,6 +263,26 @@ def _configured_members(settings: Settings) -> Iterator[str]:
 
 
 # Caller options
+
+
+def check_request(
+    owner: Owner, caps: BudgetCaps, folder: Path, request: BaseModel, options: Json
+) -> tuple[Settings, SettingFlags]:
+    """Check the members and the cost of a request. Return the settings of its folder, and those of the request."""
+    settings = owner.settings(folder)
+    settings.require_trust()
+    given = request.model_dump(mode="json", include=set(SettingFlags.__annotations__))
+    named = {name: value for name, value in options.items() if isinstance(value, str)}  # others are refused later
+    explorers = [named["explorer_model"]] if "explorer_model" in named else []
+    check_members([*given["seats"].values(), *given["models"], *explorers], settings)
+    given["profile"] = named.get("profile")
+    given["max_cost"] = caps.effective_cap(BudgetCaps.from_settings(settings), given["max_cost"])
+    return settings, cast("SettingFlags", {name: value for name, value in given.items() if is_filled(value)})
+
+
+def is_filled(value: Any) -> bool:
+    """Return whether a value of a form is not empty. 0 is a value."""
+    return bool(value) or (isinstance(value, int | float) and value is not False)
 
 
 def refuse_owner_options(options: Json) -> None:

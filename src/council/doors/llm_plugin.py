@@ -18,6 +18,7 @@ import llm
 from pydantic import Field
 
 from council.doors.chat_models import ChatModel, list_models, list_rosters
+from council.doors.task_stream import iterate_results
 from council.errors import CouncilError, message_for
 from council.protocols.seats import PanelContext
 from council.settings import load_settings
@@ -112,27 +113,19 @@ async def iter_pieces(model: ChatModel, prompt: Any, response: Any, *, stream: b
     question = read_messages(messages)
     left_out = {"tail", "check"} if model.is_title else {"tail"}
     flags = {name: value for name, value in prompt.options.model_dump(exclude=left_out).items() if value is not None}
-    entries: asyncio.Queue[Entry | None] = asyncio.Queue()
-    convener = Convener(flags=flags)
     with tempfile.TemporaryDirectory(prefix="council-") as folder:
 
-        async def work() -> None:
+        async def work(on_event: Callable[[Entry], None]) -> None:
+            convener = Convener(flags=flags)
             try:
-                plan = await plan_chat(convener, model, question, Path(folder))
-                await convener.run(plan, entries.put_nowait)
+                await convener.run(await plan_chat(convener, model, question, Path(folder)), on_event)
             finally:
-                entries.put_nowait(None)
+                await convener.close()
 
-        run = asyncio.ensure_future(work())
-        try:
-            while (entry := await entries.get()) is not None:
+        async with aclosing(iterate_results(work)) as entries:
+            async for entry in entries:
                 for piece in fold.read(entry):
                     yield piece
-            await run
-        finally:
-            run.cancel()
-            await asyncio.gather(run, return_exceptions=True)
-            await convener.close()
     response.set_usage(input=fold.usage["prompt_tokens"], output=fold.usage["completion_tokens"])
     response.response_json = {"council": fold.summary}
 

@@ -53,7 +53,12 @@ def _save(figure: Any, stem: Path) -> list[Path]:
 
 
 def _draw_intervals(
-    axes: Any, places: Sequence[float | None], shown: Iterable[IntervalObject], *, horizontal: bool = False, **style: Any
+    axes: Any,
+    places: Sequence[float | None],
+    shown: Iterable[IntervalObject],
+    *,
+    horizontal: bool = False,
+    **style: Any,
 ) -> None:
     """Draw an interval at each place, which is a height if they are horizontal."""
     intervals = [interval for one in shown if (interval := read_interval(one))]

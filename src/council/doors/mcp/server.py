@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import secrets
-import socket
 import sys
 import time
 from pathlib import Path
@@ -23,12 +22,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from council.doors.http_server import LOOPBACK, listen, make_config
 from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.handshake import INSTRUCTIONS, Handshake
 from council.doors.mcp.tools import find_tool, list_tool_definitions
 from council.doors.mcp.tools_impl import ClientContext, CouncilTools, ToolResult
-from council.errors import CouncilError, UsageError, message_for
+from council.errors import CouncilError, message_for
 from council.text_cleanup import clean
 from council.version import __version__
 
@@ -131,10 +131,8 @@ def _error_result(line: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
-LOOPBACK = "127.0.0.1"  # not configurable by any flag or variable
 HTTP_PATH = "/mcp"
 OWN_FETCH_SITES = frozenset({"same-origin", "none"})  # values of Sec-Fetch-Site
-SHUTDOWN_TIMEOUT_S = 2  # seconds for open calls when the server stops
 
 
 class HttpGuard:
@@ -176,36 +174,14 @@ def _error_response(status: int, error: str) -> JSONResponse:
 
 async def run_http(council_tools: CouncilTools, port: int) -> None:
     """Serve until stopped. Print the address and the token once, on standard error."""
-    listening = _listen(port)
+    listening = listen(LOOPBACK, port)  # not configurable by any flag or variable
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # HttpGuard is stricter
     app = make_server(council_tools).streamable_http_app(streamable_http_path=HTTP_PATH, transport_security=unchecked)
-    config = uvicorn.Config(
-        HttpGuard(app, port, token),
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        workers=1,
-        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
-    )
     print(f"council mcp: http://{LOOPBACK}:{port}{HTTP_PATH}", file=sys.stderr)
     print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
-    await uvicorn.Server(config).serve(sockets=[listening])
-
-
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((LOOPBACK, port))
-        listening.listen()  # clients may connect as soon as the address is printed
-    except OSError as error:
-        listening.close()
-        raise UsageError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None
-    return listening
+    await uvicorn.Server(make_config(HttpGuard(app, port, token))).serve(sockets=[listening])
 
 
 def serve(
@@ -232,7 +208,7 @@ def serve(
 
 async def _run_server(council_tools: CouncilTools, http: bool, port: int, handshake: Handshake) -> None:
     try:
-        async with council_tools.run_worker():
+        async with council_tools.owner.run_worker(council_tools.shared_convener):
             await (run_http(council_tools, port) if http else run_stdio(council_tools, handshake))
     finally:
         await council_tools.close()

@@ -18,7 +18,6 @@ from council.doors.mcp.elicitation import InputRequired, Person, format_answer, 
 from council.doors.mcp.tools import (
     MAX_WAIT_S,
     CancelArguments,
-    CommonOptions,
     EstimateArguments,
     ListArguments,
     PanelArguments,
@@ -36,10 +35,9 @@ from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.tail import add_tail
 from council.runs import worker_client
-from council.runs.database_worker import embed_worker
 from council.runs.people import OpenQuestion
 from council.runs.service import Convener
-from council.settings import SettingFlags, drop_unset
+from council.settings import SettingFlags
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
@@ -253,7 +251,7 @@ class CouncilTools:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self._caps = BudgetCaps.from_settings(owner.settings(owner.folder))
-        self._shared_convener = Convener(
+        self.shared_convener = Convener(
             owner.folder, owner.env, config=owner.config
         )  # shares its store with the others
         self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[ToolResult]]] = {
@@ -269,18 +267,8 @@ class CouncilTools:
     async def call(self, tool: str, arguments: Any, client: ClientContext) -> ToolResult:
         return await self._handlers[tool](arguments, client)
 
-    @asynccontextmanager
-    async def run_worker(self) -> AsyncIterator[None]:
-        """Execute runs of a shared store, inside the block."""
-        if not self.owner.has_worker:
-            yield
-            return
-        address = self._shared_convener.find_store()
-        async with embed_worker(address, self.owner.env, self.owner.folder, self.owner.config):
-            yield
-
     async def close(self) -> None:
-        await self._shared_convener.close()
+        await self.shared_convener.close()
 
     # Starting
 
@@ -320,13 +308,10 @@ class CouncilTools:
         limits.refuse_owner_options(arguments.options)
         common, options = split_common_options(arguments.options)
         limits.check_files(options, folder, client.roots)
-        settings = self.owner.settings(folder)
-        settings.require_trust()
-        explorer = options.get("explorer_model")
-        explorers = [explorer] if isinstance(explorer, str) else []
-        limits.check_members([*common.seats.values(), *common.models, *explorers], settings)
-        cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
-        convener = self._make_convener(folder, common, options.get("profile"), cap)
+        settings, flags = limits.check_request(self.owner, self._caps, folder, common, options)
+        if self.owner.allow_unpriced:
+            flags["allow_unpriced"] = True
+        convener = self._make_convener(folder, flags)
         attached = tuple(limits.read_attached(common.attach, folder, client.roots))
         material = Material(
             common.spec,
@@ -345,22 +330,8 @@ class CouncilTools:
         finally:
             await convener.close()
 
-    def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
-        flags: SettingFlags = {
-            "timeout": common.timeout,
-            "effort": common.effort,
-            "seats": dict(common.seats) or None,
-            "models": list(common.models) or None,
-            "cheap": common.cheap or None,
-            "check": common.check or None,
-            "exclude_family": list(common.exclude_family) or None,
-            "max_cost": cap,
-            "allow_unpriced": self.owner.allow_unpriced or None,
-            "profile": profile if isinstance(profile, str) else None,  # the options check refuses other types
-        }
-        return Convener(
-            folder, self.owner.env, flags=drop_unset(flags), config=self.owner.config, store=self._shared_convener.store
-        )
+    def _make_convener(self, folder: Path, flags: SettingFlags) -> Convener:
+        return Convener(folder, self.owner.env, flags=flags, config=self.owner.config, store=self.shared_convener.store)
 
     # Waiting
 
@@ -368,29 +339,28 @@ class CouncilTools:
         run = await self._resolve_run(arguments.run, client.roots)
         minutes, status = await self._load_minutes(run)
         if status in OPEN_STATUSES:
-            await RunWait(self._shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
-        awaited = [row["seat"] for row in await self._shared_convener.open_asks(run)]
+            await RunWait(self.shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
+        awaited = [row["seat"] for row in await self.shared_convener.open_asks(run)]
         return run_status(*await self._load_minutes(run), awaited)
 
     async def cancel(self, arguments: CancelArguments, client: ClientContext) -> CancelledRun:
         """Stop a run and return its status. `cancelled` is false if it had already ended."""
         run = await self._resolve_run(arguments.run, client.roots)
-        store = self._shared_convener.store
-        convener = Convener(self.owner.folder, self.owner.env, config=self.owner.config, store=store)
+        convener = self._make_convener(self.owner.folder, {})
         try:
             is_cancelled = await convener.cancel(run)
         finally:
             await convener.close()
         if is_cancelled:
             with anyio.move_on_after(CANCEL_WAIT_S):
-                async for _ in self._shared_convener.follow(run, 0):
+                async for _ in self.shared_convener.follow(run, 0):
                     pass
         return {**run_status(*await self._load_minutes(run)), "cancelled": is_cancelled}
 
     async def _load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
         """Return the minutes so far and the status."""
-        state = await self._shared_convener.run_state(run)
-        entries, _, _ = await self._shared_convener.store.load_since(run, 0)
+        state = await self.shared_convener.run_state(run)
+        entries, _, _ = await self.shared_convener.store.load_since(run, 0)
         return Minutes.fold(entries), state.status
 
     # Past runs
@@ -408,7 +378,7 @@ class CouncilTools:
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
         rows: list[RunRow] = []
-        async for run in self._shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
+        async for run in self.shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
             is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
             if is_wanted and limits.is_within(Path(run["folder"]), client.roots):
                 rows.append({**run, "question": single_line(run["question"])})
@@ -419,7 +389,7 @@ class CouncilTools:
     async def _resolve_run(self, name: str, roots: Sequence[Path]) -> str:
         """Return the id of the named run, or raise UnknownRun if its folder is outside the client's roots."""
         try:
-            run = await self._shared_convener.resolve_run(name)
+            run = await self.shared_convener.resolve_run(name)
             minutes, _ = await self._load_minutes(run)
         except UnknownRun:
             minutes = Minutes()

@@ -110,7 +110,8 @@ def describe_api() -> Json:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    await app.state.app_state.forget_requests()
-    async with app.state.app_state.run_worker():
+    app_state: AppState = app.state.app_state
+    await app_state.forget_requests()
+    async with app_state.owner.run_worker(app_state.shared_convener):
         yield
-        await app.state.app_state.close()
+        await app_state.close()

@@ -19,7 +19,6 @@ from council.engine.minutes import read_plan
 from council.engine.plan_object import PlanObject
 from council.errors import CouncilError, StoreError, UsageError
 from council.events import Convened
-from council.runs.database_worker import embed_worker
 from council.runs.service import Convener
 from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
@@ -163,16 +162,6 @@ class AppState:
             print(f"council: {single_line(str(error), 400)}", file=sys.stderr)
         finally:
             del self._worker_calls[run]
-
-    @asynccontextmanager
-    async def run_worker(self) -> AsyncIterator[None]:
-        """Execute runs of a shared store, inside the block."""
-        if not self.owner.has_worker:
-            yield
-            return
-        address = self.shared_convener.find_store()
-        async with embed_worker(address, self.owner.env, self.owner.folder, self.owner.config):
-            yield
 
     async def close(self) -> None:
         if self._worker_calls:  # finish calls to a worker that is starting, within a limit
