@@ -7,7 +7,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
@@ -40,13 +40,8 @@ from council.doors.web.access import AppStateDep, KeyHeader, UserDep
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Send
 from council.doors.web.responses import ApiResponse, UnknownModel, chat_error_json, encode_json
-from council.doors.web.schemas import (
-    ChatMessageBody,
-    ChatPart,
-    ChatRequest,
-    chat_responses,
-)
-from council.doors.web.sse import SEND_TIMEOUT_S, RunResponse, StreamCursor, wait_for_news
+from council.doors.web.schemas import ChatMessageBody, ChatPart, ChatRequest, chat_responses
+from council.doors.web.sse import RunResponse, StreamCursor, wait_for_news
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Plan
@@ -62,12 +57,8 @@ chat_router = APIRouter(prefix="/v1", tags=["chat"])
 OWNED_BY = "council"
 TEXT_TYPES = ("text", "input_text", "output_text", "refusal")  # parts of a message
 EFFORTS = ("low", "medium", "high")
-TRANSPORT_FIELDS = (
-    "stream",
-    "stream_options",
-    "cancel_on_disconnect",
-    "tail",
-)  # how the answer is sent, not what is asked
+# How the answer is sent, not what is asked.
+TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect", "tail")
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
 ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503}
@@ -282,8 +273,7 @@ class ChatResponse(RunResponse):
     """Response with the answer of a run."""
 
     def __init__(self, app_state: AppState, run: str, body: ChatRequest, model: ChatModel) -> None:
-        super().__init__(None, headers={"x-council-run": run})
-        del self.headers["content-length"]
+        super().__init__({"x-council-run": run})
         self.app_state, self.run, self.request = app_state, run, body
         self.fold = ChatFold(
             has_reasoning=not model.is_title,
@@ -347,16 +337,12 @@ class ChatStream(ChatResponse):
 
     media_type = "text/event-stream"
 
-    async def send_content(self, send: Send) -> None:
-        headers = [*self.raw_headers, (b"x-accel-buffering", b"no")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for chunk in self._iter_chunks():
-            async with asyncio.timeout(SEND_TIMEOUT_S):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    def __init__(self, app_state: AppState, run: str, body: ChatRequest, model: ChatModel) -> None:
+        super().__init__(app_state, run, body, model)
+        self.headers["x-accel-buffering"] = "no"
 
-    async def _iter_chunks(self) -> AsyncIterator[bytes]:
-        yield self._format_delta({"role": "assistant", "content": ""})
+    async def iter_chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self._format_chunk([_make_delta({"role": "assistant", "content": ""})])
         async for pieces in self.iter_pieces():
             if not pieces:
                 yield b": keep-alive\n\n"
@@ -365,24 +351,22 @@ class ChatStream(ChatResponse):
                     yield _format_data(self.find_problem(piece).as_json())
                     return
                 is_content = piece.kind is PieceKind.CONTENT
-                yield self._format_delta({"content": piece.text} if is_content else {"reasoning_content": piece.text})
-        for chunk in self._format_end():
-            yield chunk
+                delta: CompletionMessage = {"content": piece.text} if is_content else {"reasoning_content": piece.text}
+                yield self._format_chunk([_make_delta(delta)])
+        last = _make_delta({}, self.fold.finish_reason)
+        if self.request.stream_options and self.request.stream_options.include_usage:
+            yield self._format_chunk([last])  # the usage has its own chunk then, without choices
+            yield self._format_chunk([], has_totals=True)
+        else:
+            yield self._format_chunk([last], has_totals=True)
         yield b"data: [DONE]\n\n"
 
-    def _format_delta(self, delta: CompletionMessage) -> bytes:
-        choice: CompletionChoice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
-        return _format_data(self.make_body("chat.completion.chunk", [choice]))
+    def _format_chunk(self, choices: list[CompletionChoice], *, has_totals: bool = False) -> bytes:
+        return _format_data(self.make_body("chat.completion.chunk", choices, has_totals=has_totals))
 
-    def _format_end(self) -> Iterator[bytes]:
-        """Yield the last chunks. The last one has the usage; it has no choices if the client asked for the usage."""
-        reason = self.fold.finish_reason
-        last: CompletionChoice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason}
-        if not (self.request.stream_options and self.request.stream_options.include_usage):
-            yield _format_data(self.make_body("chat.completion.chunk", [last], has_totals=True))
-            return
-        yield _format_data(self.make_body("chat.completion.chunk", [last]))
-        yield _format_data(self.make_body("chat.completion.chunk", [], has_totals=True))
+
+def _make_delta(delta: CompletionMessage, reason: str | None = None) -> CompletionChoice:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
 
 
 class ChatAnswer(ChatResponse):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from secrets import compare_digest
 from typing import Any
 
+from starlette.datastructures import Headers
+
 from council.doors.web.responses import error_response, format_internal_error
 from council.errors import StoreError, message_for
 from council.runs.tokens import ANONYMOUS, OWNER, User
@@ -25,9 +27,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 SESSION_PATH = "/api/session"
 METHODS_WITH_BODY = ("POST", "PATCH")
 MAX_BODY_BYTES = 1 << 20  # bytes
-BODY_LIMITS = dict.fromkeys(
-    ("/api/runs", "/api/estimate", "/v1/chat/completions"), 24 << 20
-)  # by path, for attachments
+# By path, for attachments.
+BODY_LIMITS = dict.fromkeys(("/api/runs", "/api/estimate", "/v1/chat/completions"), 24 << 20)
 CODE_BYTES, CODE_TIMEOUT_S = 24, 300.0  # of a one-time code
 BODY_TIMEOUT_S = 30.0  # seconds for the whole body
 CONTENT_SECURITY_POLICY = (
@@ -65,14 +66,11 @@ class RequestHead:
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
-        self._headers: list[tuple[bytes, bytes]] = list(scope["headers"])
-
-    def header_values(self, name: str) -> list[str]:
-        return [value.decode("latin-1") for key, value in self._headers if key == name.encode()]
+        self._headers = Headers(scope=scope)
 
     def header(self, name: str) -> str | None:
         """Return the value; a repeated header gives both joined, which no check accepts."""
-        return ", ".join(values) if (values := self.header_values(name)) else None
+        return ", ".join(values) if (values := self._headers.getlist(name)) else None
 
     @property
     def is_json(self) -> bool:
@@ -85,7 +83,7 @@ class RequestHead:
 
     def iter_tokens(self) -> Iterator[str]:
         """Yield the bearer tokens. A cookie is never one: browsers send cookies to every port of a host."""
-        for header in self.header_values("authorization"):
+        for header in self._headers.getlist("authorization"):
             scheme, _, value = header.partition(" ")
             if scheme.lower() == "bearer":
                 yield value.strip()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import NotRequired, TypedDict
 
@@ -30,12 +30,8 @@ MAX_CHUNK_CHARS = 1 << 18  # characters per write
 REVOCATION_CHECK_S = 1.0  # seconds between checks that the token of a stream is still valid
 RETRY_MS = 1000  # milliseconds before a browser reconnects
 EVENTS_WITH_RUN = (ev.Convened.type, ev.Resumed.type)  # events that contain the run id
-EVENTS_ENDING_DELTAS = (
-    ev.Stated,
-    ev.WasAbsent,
-    ev.Faulted,
-    ev.Attempted,
-)  # these void or complete the streamed text of their key
+# These void or complete the streamed text of their key.
+EVENTS_ENDING_DELTAS = (ev.Stated, ev.WasAbsent, ev.Faulted, ev.Attempted)
 
 
 class StreamEnd(TypedDict):
@@ -257,6 +253,10 @@ class StreamReader:
 class RunResponse(Response):
     """Response that follows runs. It ends when the client disconnects, or when the token of the request is revoked."""
 
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__(None, headers=headers)
+        del self.headers["content-length"]
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self.send_content(send))
         ends = [asyncio.ensure_future(wait_for_disconnect(receive))]
@@ -272,13 +272,20 @@ class RunResponse(Response):
             await self.on_disconnect()
         if ended[1:] == [None]:  # revoked
             await self.send_revoked(send)
-        if isinstance(problem, Exception) and not isinstance(
-            problem, TimeoutError
-        ):  # a listener that does not read is not an error
+        if isinstance(problem, Exception) and not isinstance(problem, TimeoutError):  # of a listener that does not read
             raise problem
 
     async def send_content(self, send: Send) -> None:
         """Send the head and the body."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(self.iter_chunks()) as chunks:
+            async for chunk in chunks:
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def iter_chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the parts of the body."""
         raise NotImplementedError
 
     async def on_disconnect(self) -> None:
@@ -300,38 +307,28 @@ class EventStream(RunResponse):
     def __init__(
         self, feeds: RunFeeds, since: Sequence[tuple[str, int]], *, several: bool = False, patches: bool = False
     ) -> None:
-        super().__init__(None, headers={"x-accel-buffering": "no"})
-        del self.headers["content-length"]
+        super().__init__({"x-accel-buffering": "no"})
         self.feeds, self.since, self.several, self.patches = feeds, since, several, patches
 
-    async def send_content(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await self._send_stream(send)
-
-    async def _send_stream(self, send: Send) -> None:
+    async def iter_chunks(self) -> AsyncGenerator[bytes, None]:
         wake = asyncio.Event()
         places = [StreamCursor(self.feeds.subscribe(run, wake), seq) for run, seq in self.since]
+        reader = StreamReader(places, self.several, self.patches)
         try:
-            async for chunk in self._iter_chunks(StreamReader(places, self.several, self.patches), wake):
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            yield format_sse_event(retry=RETRY_MS)
+            while not self.feeds.is_closed:
+                wake.clear()
+                if chunk := reader.read_new():
+                    yield chunk
+                elif reader.is_done:
+                    if self.several:  # without it a browser would reconnect forever
+                        yield format_sse_event(event="end", data_str='{"status":"over"}')
+                    return
+                elif not await wait_for_news(wake):
+                    yield format_sse_event(comment="keep-alive")
         finally:
             for place in places:
                 self.feeds.unsubscribe(place.feed, wake)
-
-    async def _iter_chunks(self, reader: StreamReader, wake: asyncio.Event) -> AsyncIterator[bytes]:
-        yield format_sse_event(retry=RETRY_MS)
-        while not self.feeds.is_closed:
-            wake.clear()
-            if chunk := reader.read_new():
-                yield chunk
-            elif reader.is_done:
-                if self.several:  # without it a browser would reconnect forever
-                    yield format_sse_event(event="end", data_str='{"status":"over"}')
-                return
-            elif not await wait_for_news(wake):
-                yield format_sse_event(comment="keep-alive")
 
 
 async def wait_for_news(wake: asyncio.Event) -> bool:
