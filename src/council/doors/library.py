@@ -8,7 +8,6 @@ import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -22,6 +21,7 @@ from council.errors import UsageError
 from council.events import Entry
 from council.flags import negatable_options
 from council.members.base import Member
+from council.planning.intent import format_suggestion
 from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.report_object import Report
@@ -213,10 +213,8 @@ def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> No
     names = list(known)
     for name in given:
         if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f'did you mean "{near[0]}"? ' if near else ""
             raise TypeError(
-                f'{function}() has no argument "{name}": {hint}'
+                f'{function}() has no argument "{name}": {format_suggestion(name, names)}'
                 "Options of a protocol of another package go into options={…}"
             )
 
@@ -441,8 +439,8 @@ class Client:
         check_names("resume", settings, RunSettings.__annotations__)
         given = {**self._options, **settings}
         resend = not given.get("no_resend")
-        work = self._use(self._share(given), lambda convener: convener.resume(run, _ignore, resend=resend))
-        return make_report(await work)
+        shared = make_convener(given, self._records)
+        return make_report(await self._use(shared, lambda convener: convener.resume(run, _ignore, resend=resend)))
 
     @explicit
     async def fork(
@@ -456,7 +454,8 @@ class Client:
         """Start a new run that reuses the answers of a run before `phase`, with other members for some seats."""
         check_names("fork", settings, RunSettings.__annotations__)
         given = {**self._options, **settings, "seats": None}
-        work = self._use(self._share(given), lambda convener: convener.fork(run, _ignore, phase=phase, seats=seats))
+        shared = make_convener(given, self._records)
+        work = self._use(shared, lambda convener: convener.fork(run, _ignore, phase=phase, seats=seats))
         return make_report(await work)
 
     async def cancel(self, run: str) -> bool:
@@ -476,9 +475,6 @@ class Client:
     def follow(self, run: str) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""
         return self._records.follow(run)
-
-    def _share(self, given: Mapping[str, Any]) -> Convener:
-        return make_convener(given, self._records)
 
     async def _use(self, convener: Convener, work: Callable[[Convener], Awaitable[T]]) -> T:
         try:

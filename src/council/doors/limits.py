@@ -35,7 +35,7 @@ from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.settings.workspace_trust import TrustSource
 from council.text_cleanup import clean
-from council.types import Json, estimate_tokens
+from council.types import Json, estimate_tokens, repair_surrogates
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -132,11 +132,7 @@ def default_root(owner: Owner) -> tuple[Path, ...]:
 
 def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
     """Resolve the folder of a run: the first root by default, or a folder below any root."""
-    place = resolve_path(roots[0] / (requested or "."))
-    if not is_within(place, roots):
-        raise UsageError(
-            f"folder {quote_value(requested)} is outside the allowed roots: use a folder below {_format_roots(roots)}"
-        )
+    place = _resolve_within("folder", requested or ".", roots[0], roots)
     if not place.is_dir():
         raise UsageError(
             f"folder {quote_value(requested)} does not exist: use a folder below {_format_roots(roots)}, or omit it"
@@ -178,11 +174,7 @@ def read_attached(
             name = one.get("name") or "file"
             found.append((name, read_inline(name, one.get("text"), one.get("data"))))
             continue
-        place = resolve_path(folder / one)
-        if not is_within(place, roots):
-            raise UsageError(
-                f"attachment {quote_value(one)} is outside the allowed roots: name a file below {_format_roots(roots)}"
-            )
+        place = _resolve_within("attachment", one, folder, roots)
         if has_secret_name(place.as_posix()) or is_private(place.as_posix()) or ".agents" in place.parts:
             raise UsageError(f"attachment {quote_value(one)} may hold secrets and is never sent: name another file")
         found += read_attachments([place])
@@ -193,40 +185,39 @@ def is_within(place: Path, roots: Sequence[Path]) -> bool:
     return any(place.is_relative_to(root) for root in roots)
 
 
-def resolve_path(place: Path) -> Path:
-    """Resolve a path and its links. Raise UsageError if it is not a valid path."""
+def _resolve_within(what: str, requested: str, folder: Path, roots: Sequence[Path], field: str = "") -> Path:
+    """Resolve a path and its links. Raise UsageError if it is not a valid path, or leads outside the roots."""
     try:
-        return place.resolve()
+        place = (folder / requested).resolve()
     except (OSError, RuntimeError, ValueError):
-        raise UsageError(f"{quote_value(place)} is not a valid path: use another one") from None
+        raise UsageError(f"{what} {quote_value(requested)} is not a valid path: use another one", field=field) from None
+    if not is_within(place, roots):
+        raise UsageError(
+            f"{what} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}",
+            field=field,
+        )
+    return place
 
 
 def check_files(options: Json, folder: Path, roots: Sequence[Path]) -> None:
     """Raise UsageError for options that name a file outside the roots, before the file is read."""
     for name in FILE_OPTIONS:
         requested = options.get(name)
-        if isinstance(requested, str) and not is_within(resolve_path(folder / requested), roots):
-            raise _outside_error(name, requested, roots)
+        if isinstance(requested, str):
+            _resolve_within(name, requested, folder, roots, f"options.{name}")
 
 
 def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], settings: Settings) -> None:
     """Raise UsageError unless the search uses a folder inside the roots or an address configured by the owner."""
     kind, _, value = str(search or "").partition(":")
     takes = getattr(SEARCH.load(kind), "argument", "") if kind in SEARCH else ""
-    if takes == "FOLDER" and not is_within(resolve_path(folder / value), roots):
-        raise _outside_error("search", f"{kind}:{value}", roots)
+    if takes == "FOLDER":
+        _resolve_within("search folder", value, folder, roots, "options.search")
     own = str(settings.search.get("base_url") or "").rstrip("/").removesuffix("/search").rstrip("/")
     if takes == "ADDRESS" and asked is not None and value != own:
         raise UsageError(
             f"search address {quote_value(value)} is not configured on this server: the owner can set it as base_url in [search]"
         )
-
-
-def _outside_error(name: str, requested: str, roots: Sequence[Path]) -> UsageError:
-    return UsageError(
-        f"{name} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}",
-        field=f"options.{name}",
-    )
 
 
 def _format_roots(roots: Sequence[Path]) -> str:
@@ -364,8 +355,8 @@ def preview_file(root: Path, path: str) -> FilePreview:
     """
     root = root.resolve()
     name = relative_to_root(root, path)
-    place = _resolve_inside(root, root / name)
-    if place is None or _is_hidden(root, place) or _is_hidden(root, root / name):
+    place = _resolve_visible(root, root / name)
+    if place is None:
         raise UsageError(f'"{format_path(path)[:200]}" cannot be shown: choose a file inside this root')
     try:
         content = read_text_bytes(root, place.relative_to(root).as_posix(), MAX_FILE_BYTES)
@@ -390,8 +381,8 @@ def preview_file(root: Path, path: str) -> FilePreview:
 
 def _resolve_folder(root: Path, path: str) -> Path:
     name = relative_to_root(root, path or ".")
-    place = _resolve_inside(root, root / name)
-    if place is None or _is_hidden(root, place) or _is_hidden(root, root / name):
+    place = _resolve_visible(root, root / name)
+    if place is None:
         raise UsageError(f'"{format_path(path)[:200]}" cannot be listed: choose a folder inside this root')
     if not place.is_dir():
         raise UsageError(f'"{format_path(path)[:200]}" is not a folder: choose an existing folder')
@@ -414,43 +405,34 @@ def _scan_names(place: Path, path: str) -> Iterator[str]:
 
 
 def _describe_entry(root: Path, place: Path) -> FileEntry | None:
-    """Describe one entry. Return None if it is private, leads outside the root, or is neither file nor folder."""
-    target = _resolve_inside(root, place)
-    if target is None or _is_hidden(root, place) or _is_hidden(root, target) or not _is_utf8(place.name):
+    """Describe one entry. Return None if it is not to be seen, or is neither a file nor a folder."""
+    target = _resolve_visible(root, place)
+    if target is None or repair_surrogates(place.name) != place.name:
         return None
-    if find_secrets(place.relative_to(root).as_posix()):  # the gate refuses a file whose name shows one
+    path = place.relative_to(root).as_posix()
+    if find_secrets(path):  # the gate refuses a file whose name shows one
         return None
     try:
         status = target.stat()
     except OSError:
         return None
-    path = place.relative_to(root).as_posix()
     if stat.S_ISDIR(status.st_mode):
         return {"name": place.name, "path": path, "kind": "folder", "bytes": None}
-    if stat.S_ISREG(status.st_mode):
-        return {"name": place.name, "path": path, "kind": "file", "bytes": status.st_size}
-    return None
+    is_file = stat.S_ISREG(status.st_mode)
+    return {"name": place.name, "path": path, "kind": "file", "bytes": status.st_size} if is_file else None
 
 
-def _resolve_inside(root: Path, place: Path) -> Path | None:
-    """Resolve a path with its symlinks. Return None if it does not exist or leads outside the root."""
+def _resolve_visible(root: Path, place: Path) -> Path | None:
+    """Resolve a path with its symlinks. Return None if it does not exist, is private or leads outside the root."""
     try:
         target = place.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         return None
-    return target if target.is_relative_to(root) else None
+    is_visible = target.is_relative_to(root) and not _is_hidden(root, place) and not _is_hidden(root, target)
+    return target if is_visible else None
 
 
 def _is_hidden(root: Path, place: Path) -> bool:
     """Return whether an entry is private, or is a folder in which every file would be denied."""
     name = place.relative_to(root).as_posix()
     return is_private(name) or has_secret_name(f"{name}/any" if place.is_dir() else name)
-
-
-def _is_utf8(name: str) -> bool:
-    """Return whether a name is valid UTF-8; any other name could not be sent back by a client."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -33,15 +33,8 @@ if TYPE_CHECKING:
     from council.events import Entry
 
 
-ATTACHMENT_TYPES = {
-    "image/png",
-    "image/jpeg",
-    "image/webp",
-    "image/gif",
-    "application/pdf",
-    "text/plain",
-    "text/markdown",
-}
+IMAGE_TYPES = {"image/png", "image/jpeg", "image/webp", "image/gif"}
+ATTACHMENT_TYPES = {*IMAGE_TYPES, "application/pdf", "text/plain", "text/markdown"}
 EVENT_TYPES = {"content": "text", "reasoning": "reasoning"}  # by kind of a piece; any other is an error
 
 
@@ -144,8 +137,8 @@ async def iter_events(
         raise RunError(message_for(error, "cli")) from None
 
 
-class CouncilModel(llm.Model):
-    """A council as a model."""
+class ModelFields:
+    """What both kinds of model have."""
 
     can_stream = True
     attachment_types = ATTACHMENT_TYPES
@@ -153,6 +146,10 @@ class CouncilModel(llm.Model):
 
     def __init__(self, model: ChatModel) -> None:
         self.model_id, self._model = model.id, model
+
+
+class CouncilModel(ModelFields, llm.Model):
+    """A council as a model."""
 
     def execute(self, prompt: Any, stream: bool, response: Any, conversation: Any) -> Iterator[StreamEvent]:
         """Run the council in another thread, because the caller may have an event loop."""
@@ -187,15 +184,8 @@ class CouncilModel(llm.Model):
             thread.join()
 
 
-class AsyncCouncilModel(llm.AsyncModel):
+class AsyncCouncilModel(ModelFields, llm.AsyncModel):
     """A council as a model, for programs with an event loop."""
-
-    can_stream = True
-    attachment_types = ATTACHMENT_TYPES
-    Options = CouncilOptions
-
-    def __init__(self, model: ChatModel) -> None:
-        self.model_id, self._model = model.id, model
 
     async def execute(
         self, prompt: Any, stream: bool, response: Any, conversation: Any

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -14,6 +13,7 @@ from pydantic_core import ErrorDetails
 from council import protocols
 from council.errors import UsageError
 from council.flags import AUTO_PROTOCOL, flag_table
+from council.planning.intent import format_suggestion
 from council.protocols.options import FlagRow, parse_options
 from council.types import Json, JsonSchema
 
@@ -242,9 +242,7 @@ def list_tool_definitions() -> list[ToolDefinition]:
 
 def find_tool(name: str) -> Tool:
     if name not in TOOLS:
-        near = get_close_matches(name, TOOLS, n=1)
-        hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(f'unknown tool "{name}": {hint}available: {", ".join(TOOLS)}')
+        raise UsageError(f'unknown tool "{name}": {format_suggestion(name, TOOLS)}available: {", ".join(TOOLS)}')
     return TOOLS[name]
 
 
