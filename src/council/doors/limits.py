@@ -88,7 +88,7 @@ class BudgetCaps:
 
         Raise UsageError if the caller asks for more than allowed.
         """
-        limit = _min_amount(self.run, here.run)
+        limit = min_amount(self.run, here.run)
         if requested is not None and limit is not None and requested > limit:
             raise UsageError(
                 f'max_cost "{requested:g}" exceeds the limit of this server, nothing was spent: use {limit:g} or less, or omit it',
@@ -99,10 +99,10 @@ class BudgetCaps:
                 f'max_cost_per_day of this folder exceeds the limit of this server "{self.day:g}", nothing was spent: '
                 "choose another folder, or lower [budget] max_cost_per_day there"
             )
-        return _min_amount(limit, requested)
+        return min_amount(limit, requested)
 
 
-def _min_amount(*amounts: float | None) -> float | None:
+def min_amount(*amounts: float | None) -> float | None:
     return min((amount for amount in amounts if amount is not None), default=None)
 
 

@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,13 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return tools
 
-    async def call_tool(context: Context, params: types.CallToolRequestParams) -> ToolResponse:
-        return await _call_tool(council_tools, context, params)
-
     return Server(
         "council",
         version=__version__,
         title="Council",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_call_tool=partial(_call_tool, council_tools),
     )
 
 

@@ -86,8 +86,10 @@ def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str
     protocol = minutes.plan.get("protocol", "council")
     if awaited_seats and status is RunStatus.RUNNING:
         return f"waiting for a person: {', '.join(awaited_seats)} has not answered; answer with `council watch {minutes.run}`"
-    if status is RunStatus.QUEUED or not minutes.phases:
-        return _not_started_line(protocol, status, minutes)
+    if status is RunStatus.QUEUED or (status is RunStatus.RUNNING and not minutes.phases):
+        return f"{protocol} is queued"
+    if not minutes.phases:
+        return f"{status} before the first phase: {_format_reason(minutes)}"
     if status is RunStatus.RUNNING:
         return f"{protocol} in {_format_progress(minutes)}, {max(0, time.time() - minutes.started):.0f} s so far"
     if status is RunStatus.COMPLETE:
@@ -95,12 +97,6 @@ def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str
     if status is RunStatus.STOPPED:
         return f"stopped in {_format_progress(minutes)}: continue with `council resume {minutes.run}`"
     return f"{status} ({_format_reason(minutes)}): council_result has the partial report; continue with `council resume {minutes.run}`"
-
-
-def _not_started_line(protocol: str, status: RunStatus, minutes: Minutes) -> str:
-    if status not in OPEN_STATUSES:
-        return f"{status} before the first phase: {_format_reason(minutes)}"
-    return f"{protocol} is queued"
 
 
 def _format_progress(minutes: Minutes) -> str:

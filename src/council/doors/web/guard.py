@@ -119,17 +119,17 @@ class Guard:
         asked = RequestHead(scope)
         send = _add_headers(send, asked.path)
         if refusal := await self._check(asked, scope.setdefault("state", {})):
-            return await _send_refusal(send, refusal, asked.path)
+            return await _send_refusal(scope, receive, send, refusal)
         if asked.method in METHODS_WITH_BODY:
             limit = BODY_LIMITS.get(asked.path, MAX_BODY_BYTES)
             try:
                 async with asyncio.timeout(BODY_TIMEOUT_S):
                     body = await _read_body(receive, limit)
             except TimeoutError:
-                return await _send_refusal(send, BODY_TOO_SLOW, asked.path)
+                return await _send_refusal(scope, receive, send, BODY_TOO_SLOW)
             if body is None:
-                line = f"the body is over {limit >> 20} MB: send less"
-                return await _send_refusal(send, Refusal(413, "body_too_large", line), asked.path)
+                too_large = Refusal(413, "body_too_large", f"the body is over {limit >> 20} MB: send less")
+                return await _send_refusal(scope, receive, send, too_large)
             receive = _replay_body(body, receive)
         if asked.method == "HEAD":
             scope, receive, send = {**scope, "method": "GET"}, *_drop_body(receive, send)
@@ -184,13 +184,11 @@ class Guard:
         return is_revoked
 
 
-async def _send_refusal(send: Send, refusal: Refusal, path: str) -> None:
-    body = bytes(error_response(refusal.status, refusal.code, refusal.line, path=path).body)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+async def _send_refusal(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
+    response = error_response(refusal.status, refusal.code, refusal.line, path=scope["path"])
     if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        response.headers["www-authenticate"] = "Bearer"
+    await response(scope, receive, send)
 
 
 def _add_headers(send: Send, path: str) -> Send:

@@ -239,14 +239,10 @@ class StartedRun(NamedRun):
 # History
 
 
-def _make_row_model(row: type) -> type[NamedRun]:
-    """Return the model of a run's row: its fields, with their descriptions."""
-    named = {one.name: (one.type, Field(description=one.column.about or None)) for one in list_fields(row)}
-    model: type[NamedRun] = create_model("RunRow", __base__=NamedRun, __doc__="A run in a list.", **named)  # type: ignore[call-overload]
-    return model
-
-
-RunRow: Any = _make_row_model(interface.RunRow)
+RUN_FIELDS = {
+    one.name: (one.type, Field(description=one.column.about or None)) for one in list_fields(interface.RunRow)
+}
+RunRow: Any = create_model("RunRow", __base__=NamedRun, __doc__="A run in a list.", **RUN_FIELDS)  # type: ignore[call-overload]
 
 
 class RunList(Body):

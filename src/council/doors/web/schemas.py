@@ -194,11 +194,17 @@ class AskAnswer(BaseModel):
 
 
 Responses = dict[int | str, dict[str, Any]]
+# Code and meaning of errors by status: those of every route, and those of some.
 COMMON_ERRORS = {
-    400: "wrong Host, or the request cannot be done",
-    401: "the token is missing or wrong",
-    403: "the request came from another page or site",
-    422: "the request does not fit this description",
+    400: ("invalid_request", "wrong Host, or the request cannot be done"),
+    401: ("unauthorized", "the token is missing or wrong"),
+    403: ("wrong_origin", "the request came from another page or site"),
+    422: ("invalid_field", "the request does not fit this description"),
+}
+ROUTE_ERRORS = {
+    404: ("unknown_run", "unknown run"),
+    409: ("run_conflict", "the run is executed by another process, or its state does not allow this"),
+    415: ("not_json", "the body is not JSON"),
 }
 EXAMPLE_SEAT = {
     "name": "alpha",
@@ -281,10 +287,10 @@ EXAMPLE_STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"
 
 def example_responses(example: Any, *errors: int, status: int = 200, headers: Json | None = None) -> Responses:
     """Return the response with its example, the common errors, and the given errors of this route."""
-    lines = COMMON_ERRORS | {code: ROUTE_ERRORS[code] for code in errors}
+    known = COMMON_ERRORS | {status: ROUTE_ERRORS[status] for status in errors}
     responses: Responses = {
-        code: {"model": ErrorBody, "description": line.capitalize(), **_json_content(_error_example(code, line))}
-        for code, line in lines.items()
+        status: {"model": ErrorBody, "description": line.capitalize(), **_json_content(_error_example(code, line))}
+        for status, (code, line) in known.items()
     }
     success: dict[str, Any] = {"description": "OK.", **({"headers": headers} if headers else {})}
     return {status: success | ({} if example is None else _json_content(example))} | responses
@@ -292,10 +298,10 @@ def example_responses(example: Any, *errors: int, status: int = 200, headers: Js
 
 def chat_responses(example: Any, *errors: int) -> Responses:
     """Return the responses of a route of /v1, whose errors have the format of OpenAI."""
-    lines = {code: line for code, line in COMMON_ERRORS.items() if code != 422}
+    lines = {status: line for status, (_, line) in COMMON_ERRORS.items() if status != 422}
     lines |= {404: "unknown model"} if 404 in errors else {}
     responses: Responses = {
-        code: {"model": ChatErrorBody, "description": line.capitalize()} for code, line in lines.items()
+        status: {"model": ChatErrorBody, "description": line.capitalize()} for status, line in lines.items()
     }
     return {200: {"description": "OK.", **_json_content(example)}} | responses
 
@@ -309,26 +315,12 @@ def stream_responses(*errors: int) -> Responses:
 
 
 EVENT_REFERENCE = {"$ref": "#/components/schemas/RunEvent"}
-ROUTE_ERRORS = {
-    404: "unknown run",
-    409: "the run is executed by another process, or its state does not allow this",
-    415: "the body is not JSON",
-}
-ERROR_CODES = {
-    400: "invalid_request",
-    401: "unauthorized",
-    403: "wrong_origin",
-    404: "unknown_run",
-    409: "run_conflict",
-    415: "not_json",
-    422: "invalid_field",
-}
 
 
 def _json_content(example: Any) -> dict[str, Any]:
     return {"content": {"application/json": {"example": example}}}
 
 
-def _error_example(status: int, line: str) -> Json:
-    error = {"code": ERROR_CODES[status], "message": line, "field": "question" if status == 422 else None}
+def _error_example(code: str, line: str) -> Json:
+    error = {"code": code, "message": line, "field": "question" if code == "invalid_field" else None}
     return {"schema": "council.error/2", "error": error, "exit": 2}

@@ -6,7 +6,6 @@ A listener keeps only its position in the log, so a slow one costs no memory. On
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -50,18 +49,10 @@ def _encode_body(value: Json | StreamEnd) -> str:
 class Frame:
     """Stored event, encoded once for all listeners."""
 
-    seq: int
-    kind: str
+    entry: Entry
     body: str
     ended_key: str = ""  # key whose streamed text it ends
-    patch: str = "{}"  # of the minutes, for the page
-
-
-def _parse_entry(body: str) -> Entry:
-    fields: Json = json.loads(body)
-    seq, at, kind = (fields.pop(name) for name in ("seq", "at", "type"))
-    fields.pop("from", None)
-    return Entry(seq, at, ev.parse_event(kind, fields))
+    patch: str = "{}"  # of the minutes, for the page; its `live` is the streamed text by key
 
 
 @dataclass(slots=True)
@@ -97,12 +88,12 @@ class RunFeed:
         try:
             async for entry in entries:
                 self._add_entry(entry)
-                self._notify()
+                self.notify()
         except Exception as error:  # report it, or listeners would wait forever
             self.error = message_for(error, "http") if isinstance(error, CouncilError) else format_internal_error(error)
         finally:
             self.is_over = True
-            self._notify()
+            self.notify()
 
     def _add_entry(self, entry: Entry) -> None:
         event = entry.event
@@ -113,16 +104,10 @@ class RunFeed:
         self.partial_statements.pop(ended_key, None)
         if isinstance(event, (ev.Closed, ev.Resumed)):
             self.status = event.status if isinstance(event, ev.Closed) else RunStatus.RUNNING
-        self.frames.append(
-            Frame(entry.seq, event.type, _encode_body(entry.as_json()), ended_key, self._make_patch(entry, ended_key))
-        )
+        patch: Json = self._fold.apply(entry) | ({"live": {ended_key: None}} if ended_key else {})
+        self.frames.append(Frame(entry, _encode_body(entry.as_json()), ended_key, _encode_body(patch)))
 
-    def _make_patch(self, entry: Entry, ended_key: str) -> str:
-        """Return the patch of the minutes, in which `live` is the streamed text by key."""
-        ended: Json = {"live": {ended_key: None}} if ended_key else {}
-        return _encode_body(self._fold.apply(entry) | ended)
-
-    def _notify(self) -> None:
+    def notify(self) -> None:
         for listener in self.listeners:
             listener.set()
 
@@ -164,8 +149,7 @@ class RunFeeds:
         """End every stream; browsers reconnect when a server is back."""
         self.is_closed = True
         for feed in self._feeds.values():
-            for listener in feed.listeners:
-                listener.set()
+            feed.notify()
 
 
 @dataclass(slots=True)
@@ -183,26 +167,28 @@ class StreamCursor:
             frame = self.feed.frames[self.frame_index]
             self.frame_index += 1
             self.sent_pieces.pop(frame.ended_key, None)
-            if frame.seq > self.seq:
-                self.seq = frame.seq
+            if frame.entry.seq > self.seq:
+                self.seq = frame.entry.seq
                 max_chars -= len(frame.body)
                 yield frame
 
-    def read_deltas(self) -> Iterator[str]:
-        """Yield the new text of each streamed statement as one piece, once all stored events are sent."""
+    def read_deltas(self) -> Iterator[tuple[Entry, int]]:
+        """Yield the new text of each streamed statement as one piece, and where it begins, once all stored events are
+        sent.
+        """
         for key, partial in self.feed.partial_statements.items() if self.has_all_frames else ():
             sent = self.sent_pieces.get(key, 0)
             if sent < len(partial.pieces):
                 self.sent_pieces[key] = len(partial.pieces)
-                delta = Entry(0, partial.at, ev.Delta(key, partial.seat, "".join(partial.pieces[sent:])))
-                yield _encode_body(delta.as_json() | {"from": partial.starts[sent]})
+                delta = ev.Delta(key, partial.seat, "".join(partial.pieces[sent:]))
+                yield Entry(0, partial.at, delta), partial.starts[sent]
 
     def read_entries(self) -> Iterator[Entry]:
         """Yield the new events, then the new text of unfinished statements."""
         for frame in self.read_frames(MAX_CHUNK_CHARS):
-            yield _parse_entry(frame.body)
-        for body in self.read_deltas():
-            yield _parse_entry(body)
+            yield frame.entry
+        for entry, _ in self.read_deltas():
+            yield entry
 
     @property
     def has_all_frames(self) -> bool:
@@ -234,9 +220,11 @@ class StreamReader:
     def _format_new(self, cursor: StreamCursor) -> Iterator[bytes]:
         for frame in cursor.read_frames(MAX_CHUNK_CHARS):
             body = f'{frame.body[:-1]},"patch":{frame.patch}}}' if self.has_patches else frame.body
-            body = body if frame.kind in EVENTS_WITH_RUN else self._add_run(cursor, body)
-            yield format_sse_event(id=self._event_id(cursor), event=frame.kind, data_str=body)
-        for body in cursor.read_deltas():
+            kind = frame.entry.event.type
+            body = body if kind in EVENTS_WITH_RUN else self._add_run(cursor, body)
+            yield format_sse_event(id=self._event_id(cursor), event=kind, data_str=body)
+        for entry, start in cursor.read_deltas():
+            body = _encode_body(entry.as_json() | {"from": start})
             yield format_sse_event(event="delta", data_str=self._add_run(cursor, body))
         for last in cursor.read_end():
             yield format_sse_event(event="end", data_str=_encode_body(last))
