@@ -17,7 +17,7 @@ import click
 import llm
 from pydantic import Field
 
-from council.doors.chat_models import ChatModel, list_models, list_rosters
+from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP, ChatModel, list_models, list_rosters
 from council.doors.task_stream import iterate_results
 from council.errors import CouncilError, message_for
 from council.protocols.seats import PanelContext
@@ -42,16 +42,9 @@ class CouncilOptions(llm.Options):
     """Options of `llm -o NAME VALUE`."""
 
     max_cost: float | None = Field(default=None, ge=0, description="Stop before the council could cost more dollars.")
-    effort: Literal["low", "medium", "high"] | None = Field(
-        default=None, description="How long reasoning members think before they answer."
-    )
-    check: bool | None = Field(
-        default=None,
-        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
-    )
-    tail: bool | None = Field(
-        default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."
-    )
+    effort: Literal["low", "medium", "high"] | None = Field(default=None, description=EFFORT_HELP)
+    check: bool | None = Field(default=None, description=CHECK_HELP)
+    tail: bool | None = Field(default=None, description=TAIL_HELP)
 
 
 @llm.hookimpl

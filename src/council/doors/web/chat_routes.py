@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from fastapi import APIRouter, Header
@@ -38,7 +37,7 @@ from council.doors.limits import BudgetCaps
 from council.doors.web import access, models
 from council.doors.web.access import AppStateDep, KeyHeader, UserDep
 from council.doors.web.app_state import AppState
-from council.doors.web.guard import Send
+from council.doors.web.guard import Refusal, Send
 from council.doors.web.responses import ApiResponse, UnknownModel, chat_error_json, encode_json
 from council.doors.web.schemas import ChatMessageBody, ChatPart, ChatRequest, chat_responses
 from council.doors.web.sse import RunResponse, StreamCursor, wait_for_news
@@ -223,18 +222,6 @@ async def _plan(
 # Responses
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why there is no complete answer."""
-
-    code: str
-    line: str
-    status: int
-
-    def as_json(self) -> models.ChatErrorBody:
-        return chat_error_json(self.status, self.code, self.line)
-
-
 class CompletionMessage(TypedDict, total=False):
     """The answer, or the next part of it."""
 
@@ -310,12 +297,12 @@ class ChatResponse(RunResponse):
         finally:
             feeds.unsubscribe(cursor.feed, wake)
 
-    def find_problem(self, piece: Piece) -> Problem:
+    def find_problem(self, piece: Piece) -> Refusal:
         status = 429 if self.fold.minutes.stopped == "budget" else ERROR_STATUS[piece.code]
         line = f"{piece.text.rstrip('.')}; run {self.run}"
         if piece.code in (BROKE_OFF, STOPPING):
             line += " continues: repeat the request with its Idempotency-Key, or see the run on the page"
-        return Problem(piece.code, line, status)
+        return Refusal(status, piece.code, line)
 
     def make_body(
         self, kind: CompletionKind, choices: list[CompletionChoice], *, has_totals: bool = False
@@ -348,7 +335,7 @@ class ChatStream(ChatResponse):
                 yield b": keep-alive\n\n"
             for piece in pieces:
                 if piece.kind is PieceKind.ERROR:
-                    yield _format_data(self.find_problem(piece).as_json())
+                    yield _format_data(_make_error(self.find_problem(piece)))
                     return
                 is_content = piece.kind is PieceKind.CONTENT
                 delta: CompletionMessage = {"content": piece.text} if is_content else {"reasoning_content": piece.text}
@@ -391,12 +378,12 @@ class ChatAnswer(ChatResponse):
         await self._send(send, 200, self.make_body("chat.completion", [choice], has_totals=True))
 
     async def send_revoked(self, send: Send) -> None:
-        await self._send_problem(send, Problem("unauthorized", "the token was revoked", 401))
+        await self._send_problem(send, Refusal(401, "unauthorized", "the token was revoked"))
 
-    async def _send_problem(self, send: Send, problem: Problem) -> None:
+    async def _send_problem(self, send: Send, problem: Refusal) -> None:
         # A repeated request would get the same answer, unless another server continues.
         header = (b"x-should-retry", b"true" if problem.code == STOPPING else b"false")
-        await self._send(send, problem.status, problem.as_json(), header)
+        await self._send(send, problem.status, _make_error(problem), header)
 
     async def _send(
         self, send: Send, status: int, content: Completion | models.ChatErrorBody, *headers: tuple[bytes, bytes]
@@ -405,6 +392,10 @@ class ChatAnswer(ChatResponse):
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": status, "headers": [*self.raw_headers, length, *headers]})
         await send({"type": "http.response.body", "body": body})
+
+
+def _make_error(problem: Refusal) -> models.ChatErrorBody:
+    return chat_error_json(problem.status, problem.code, problem.line)
 
 
 def _format_data(value: Completion | models.ChatErrorBody) -> bytes:

@@ -46,6 +46,8 @@ SECURITY_HEADERS = [
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """Why there is no response, or no complete one."""
+
     status: int
     code: str
     line: str

@@ -28,7 +28,7 @@ from council.types import FinalState, Json, SeatState, UsageCounts
 
 
 class Body(BaseModel):
-    """An object of a response. It may get more fields in later versions."""
+    """An object that may get more fields in later versions."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from council.doors.web.models import ChatErrorBody, ErrorBody
+from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP
+from council.doors.web.models import Body, ChatErrorBody, ErrorBody
 from council.store.interface import RunRow, list_fields
 from council.types import Json
 
 EXAMPLE_RUN = "r2abcd"
+EXAMPLE_CHAT: Json = {"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}
 
 
 def _model_config(example: Json) -> ConfigDict:
@@ -86,9 +88,7 @@ class RunRequest(BaseModel):
     attachments: list[Attachment] = Field(
         default_factory=list, max_length=50, description="Images, PDFs and text files that are sent with the question."
     )
-    effort: Literal["low", "medium", "high"] | None = Field(
-        default=None, description="How long reasoning members think before they answer."
-    )
+    effort: Literal["low", "medium", "high"] | None = Field(default=None, description=EFFORT_HELP)
     continues: str | None = Field(
         default=None, max_length=200, description="Run whose question and answer this question continues."
     )
@@ -99,11 +99,7 @@ class RunRequest(BaseModel):
         title="Seats may read the project",
         description="Let each seat read files of the root before it answers.",
     )
-    check: bool = Field(
-        default=False,
-        title="Check the answer",
-        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
-    )
+    check: bool = Field(default=False, title="Check the answer", description=CHECK_HELP)
     max_cost: float | None = Field(
         default=None,
         ge=0,
@@ -126,40 +122,28 @@ class RunChange(BaseModel):
     title: str = Field(max_length=2000, description="Shown instead of the question; empty removes it.")
 
 
-class ChatPart(BaseModel):
+class ChatPart(Body):
     """A part of a message. Text parts are joined."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     type: str
     text: str | None = None
 
 
-class ChatMessageBody(BaseModel):
+class ChatMessageBody(Body):
     """A message. The last one is the question; the others are context."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ChatPart] | None = None
 
 
-class ChatStreamOptions(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True)
-
+class ChatStreamOptions(Body):
     include_usage: bool | None = None
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(Body):
     """Chat completion, as for OpenAI. Parameters that are not listed here have no effect."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        frozen=True,
-        json_schema_extra={
-            "examples": [{"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}]
-        },
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_CHAT]})
 
     model: str = Field(max_length=400, description="A name from /v1/models.")
     messages: list[ChatMessageBody] = Field(min_length=1)
@@ -178,13 +162,8 @@ class ChatRequest(BaseModel):
     cancel_on_disconnect: bool | None = Field(
         default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
     )
-    check: bool | None = Field(
-        default=None,
-        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
-    )
-    tail: bool | None = Field(
-        default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."
-    )
+    check: bool | None = Field(default=None, description=CHECK_HELP)
+    tail: bool | None = Field(default=None, description=TAIL_HELP)
 
 
 class AskAnswer(BaseModel):
