@@ -29,7 +29,6 @@ from council.runs.run_context import close_shared
 from council.runs.service import Convener
 from council.settings import SettingFlags
 from council.store.interface import RunRow
-from council.types import Json
 
 if TYPE_CHECKING:
     from council.engine.plan_object import PlanObject
@@ -285,10 +284,12 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
         from council.packet.attachments import collect_attachments  # only needed for attachments
 
         kept["attachments"] = collect_attachments(given["attach"])
+    named = {name: given[name] for name in ProtocolOptions.__annotations__ if given.get(name) is not None}
+    options = {name: value for name, value in named.items() if value is not False or name in negatable_options()}
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
         [question] if (question or "").strip() else [],
-        list_protocol_options(given),
+        options | dict(given.get("options") or {}),
         protocol=protocol,
         verbose=bool(given.get("verbose")),
         material=material,
@@ -296,16 +297,6 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
         after=given.get("continues"),
         will_run=will_run,
     )
-
-
-def list_protocol_options(given: Mapping[str, Any]) -> Json:
-    """Return the options of protocols that were given.
-
-    False is the same as not given for an option that is off by default.
-    """
-    named = {name: given[name] for name in ProtocolOptions.__annotations__ if given.get(name) is not None}
-    on = {name: value for name, value in named.items() if value is not False or name in negatable_options()}
-    return on | dict(given.get("options") or {})
 
 
 # Runs

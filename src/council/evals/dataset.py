@@ -229,7 +229,8 @@ def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
     if chosen == "auto":
         is_number = NUMBER.fullmatch(answer.strip()) is not None
         chosen = "choice" if choices else "numeric" if is_number else "exact"
-    item = Item(_to_text(row.get("id")) or _derive_id(question, answer), question, answer, choices, chosen)
+    digest = hashlib.sha256(f"{question}\n{answer}".encode("utf-8", "surrogatepass")).hexdigest()
+    item = Item(_to_text(row.get("id")) or digest[:10], question, answer, choices, chosen)
     _check_item(item, place)
     return item
 
@@ -262,10 +263,6 @@ def _read_choices(value: Any, place: str) -> tuple[str, ...]:
 
 def _to_text(value: Any) -> str:
     return "" if value is None or isinstance(value, bool | list | dict) else str(value).strip()
-
-
-def _derive_id(question: str, answer: str) -> str:
-    return hashlib.sha256(f"{question}\n{answer}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
 # reasoning-gym

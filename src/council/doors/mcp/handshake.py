@@ -45,19 +45,12 @@ def begin(folder: str | None, http: bool, port: int) -> tuple[Path, Handshake]:
         )
     if http:
         return place, Handshake()
-    _prepare_stdio()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C exits at once; no run is lost, because the worker has them
+    if sys.stdin.isatty():
+        hint = "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one"
+        print(hint, file=sys.stderr)
     is_quick = os.name == "posix" and not sys.stdin.isatty()
     return place, answer_handshake() if is_quick else Handshake()
-
-
-def _prepare_stdio() -> None:
-    """Make Ctrl-C exit at once, and print a hint on a terminal. Runs belong to the worker, so none is lost."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.stdin.isatty():
-        print(
-            "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one",
-            file=sys.stderr,
-        )
 
 
 @dataclass(slots=True)

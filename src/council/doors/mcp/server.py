@@ -28,7 +28,7 @@ from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.handshake import INSTRUCTIONS, Handshake
 from council.doors.mcp.tools import find_tool, list_tool_definitions
-from council.doors.mcp.tools_impl import ClientContext, CouncilTools, ToolResult
+from council.doors.mcp.tools_impl import ClientContext, CouncilTools
 from council.errors import CouncilError, message_for
 from council.text_cleanup import clean
 from council.version import __version__
@@ -95,14 +95,15 @@ async def _call_tool(
         tool = find_tool(params.name)
         given = tool.parse_arguments(params.name, params.arguments or {})
         guest = await _identify_client(council_tools, ClientCall(context, params.input_responses or {}))
-        return _success_result(await council_tools.call(params.name, given, guest))
+        value = await council_tools.call(params.name, given, guest)
+        text = json.dumps(value, ensure_ascii=False)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
     except InputRequired as needed:
         return types.InputRequiredResult(input_requests=needed.requests)
     except CouncilError as error:
         return _error_result(message_for(error, "http"))
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        return _error_result(f"internal error ({what}): report it")
+        return _error_result(f"internal error ({type(error).__name__}: {error}): report it")
 
 
 async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
@@ -117,11 +118,6 @@ async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> C
     declared = await caller.roots()
     roots = parse_roots(declared) if declared else default_root(council_tools.owner)
     return ClientContext(roots, report_progress, caller if caller.has_forms else None)
-
-
-def _success_result(value: ToolResult) -> types.CallToolResult:
-    text = json.dumps(value, ensure_ascii=False)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
 
 
 def _error_result(line: str) -> types.CallToolResult:

@@ -171,17 +171,13 @@ class RunWait:
 
     async def _follow_to_end(self) -> None:
         while True:
-            await self._ensure_worker()
+            if (await self.convener.run_state(self.run)).needs_worker:
+                await worker_client.ensure_worker(self.convener.store, self.run, self.convener.env)
             async for entry in self.convener.follow(self.run, self.minutes.seq):
                 self.minutes.on_event(entry)
             state = await self.convener.run_state(self.run)
             if not (state.is_active and state.is_detached):
                 return
-
-    async def _ensure_worker(self) -> None:
-        """Start the worker if a detached run has no owner."""
-        if (await self.convener.run_state(self.run)).needs_worker:
-            await worker_client.ensure_worker(self.convener.store, self.run, self.convener.env)
 
     async def _report_progress(self) -> None:
         while True:

@@ -15,10 +15,7 @@ from weakref import WeakValueDictionary
 from council.doors.limits import BudgetCaps, Owner
 from council.doors.web.responses import KeyReused
 from council.doors.web.sse import RunFeeds
-from council.engine.minutes import read_plan
-from council.engine.plan_object import PlanObject
 from council.errors import CouncilError, StoreError, UsageError
-from council.events import Convened
 from council.runs.service import Convener
 from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
@@ -132,11 +129,6 @@ class AppState:
                 field="Idempotency-Key",
             )
         return earlier.run if earlier else None
-
-    async def load_plan(self, run: str) -> PlanObject:
-        """Return the plan of a run as it was started."""
-        entries, _, _ = await self.store.load_since(run, 0)
-        return next(read_plan(entry.event.plan) for entry in entries if isinstance(entry.event, Convened))
 
     async def forget_requests(self) -> None:
         """Forget the keys of old requests."""

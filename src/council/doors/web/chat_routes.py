@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from fastapi import APIRouter, Header
@@ -159,15 +160,11 @@ def _check_request(body: ChatRequest) -> None:
 
 def _read_messages(bodies: Sequence[ChatMessageBody]) -> list[ChatMessage]:
     """Return the messages. Text parts are joined; images and files are numbered through the conversation."""
-    messages, count = list[ChatMessage](), 0
+    messages, numbers = list[ChatMessage](), count(1)
     for body in bodies:
-        parts = [ChatPart(type="text", text=body.content or "")] if not isinstance(body.content, list) else body.content
+        parts = body.content if isinstance(body.content, list) else [ChatPart(type="text", text=body.content)]
         texts = [part.text or "" for part in parts if part.type in TEXT_TYPES]
-        files = list[tuple[str, bytes]]()
-        for part in parts:
-            if part.type not in TEXT_TYPES:
-                count += 1
-                files.append(_read_file(part, count))
+        files = [_read_file(part, next(numbers)) for part in parts if part.type not in TEXT_TYPES]
         messages.append(ChatMessage(body.role, "\n\n".join(texts), tuple(files)))
     return messages
 

@@ -7,8 +7,9 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import compare_digest
 from typing import Any
 
@@ -83,12 +84,11 @@ class RequestHead:
         """Whether this is a static file of the page, which needs no token."""
         return self.method in ("GET", "HEAD") and (self.path in ("/", "/docs") or self.path.startswith("/page/"))
 
-    def iter_tokens(self) -> Iterator[str]:
-        """Yield the bearer tokens. A cookie is never one: browsers send cookies to every port of a host."""
-        for header in self._headers.getlist("authorization"):
-            scheme, _, value = header.partition(" ")
-            if scheme.lower() == "bearer":
-                yield value.strip()
+    @property
+    def tokens(self) -> list[str]:
+        """The bearer tokens. A cookie is never one: browsers send cookies to every port of a host."""
+        headers = (header.partition(" ") for header in self._headers.getlist("authorization"))
+        return [value.strip() for scheme, _, value in headers if scheme.lower() == "bearer"]
 
 
 class OneTimeCodes:
@@ -160,30 +160,25 @@ class Guard:
 
     async def _check_token(self, asked: RequestHead, state: dict[str, Any]) -> Refusal | None:
         """Refuse a missing token, and form posts, which any page could send. Keep the user for the routes."""
-        if asked.method in METHODS_WITH_BODY and asked.header("content-type") and not asked.is_json:
+        if asked.method in METHODS_WITH_BODY and not asked.is_json:
             return NOT_JSON
         try:
-            found = [user for token in asked.iter_tokens() if (user := await self.identify(token))]
+            found = [user for token in asked.tokens if (user := await self.identify(token))]
         except StoreError as error:
             return Refusal(503, "store_unavailable", message_for(error, "http"))
         if asked.path != SESSION_PATH and not found:
             return NO_TOKEN
         state["user"] = found[0] if found else ANONYMOUS
-        state["is_revoked"] = self._make_revocation_check(asked) if found and found[0].name else None
-        return NOT_JSON if asked.method in METHODS_WITH_BODY and not asked.is_json else None
+        state["is_revoked"] = partial(self._is_revoked, asked.tokens) if found and found[0].name else None
+        return None
 
     async def identify(self, token: str) -> User | None:
         """Return the sender of a token: the owner of the server, a user, or None."""
         return OWNER if compare_digest(token.encode(), self.token.encode()) else await self.find_user(token)
 
-    def _make_revocation_check(self, asked: RequestHead) -> Callable[[], Awaitable[bool]]:
-        """Return a function that tells whether the token of a request has been revoked since."""
-        tokens = list(asked.iter_tokens())
-
-        async def is_revoked() -> bool:
-            return not any([await self.find_user(token) for token in tokens])
-
-        return is_revoked
+    async def _is_revoked(self, tokens: Sequence[str]) -> bool:
+        """Return whether the tokens of a request have been revoked since."""
+        return not any([await self.find_user(token) for token in tokens])
 
 
 async def _send_refusal(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:

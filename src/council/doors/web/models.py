@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, create_mod
 from typing_extensions import TypedDict
 
 from council import events as ev
-from council.doors import limits
+from council.doors import chat, limits
 from council.engine import plan_object
 from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
@@ -490,22 +490,8 @@ class ChatChoice(Body):
     finish_reason: Literal["stop", "length"]
 
 
-class ChatUsage(Body):
-    """Tokens of all members, as the ledger has them."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class ChatCouncil(Body):
-    """The council behind an answer."""
-
-    run: str
-    status: str
-    trust: Json
-    cost: Cost
-    degraded: list[Json]
+ChatUsage: Any = make_body_model(chat.ChatUsage)
+ChatCouncil: Any = make_body_model(chat.ChatSummary, name="ChatCouncil", trust=Json, cost=Cost, degraded=list[Json])
 
 
 class ChatCompletion(Body):

@@ -430,7 +430,7 @@ async def stream_runs(
     app_state: AppStateDep,
     user: UserDep,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],
-    since: str = "",
+    since: Annotated[str, Query(description="Positions such as `A:12,B:3`.")] = "",
     patches: Patches = False,
     last_event_id: LastEventId = None,
 ) -> EventStream:
@@ -438,15 +438,10 @@ async def stream_runs(
     known = {name: await app_state.resolve_run(name, user) for name in run}
     for name in known.values():
         await app_state.ensure_worker(name)
-    places = {known.get(name, name): seq for name, seq in _parse_positions(last_event_id or since)}
+    parts = [part.strip().rpartition(":") for part in (last_event_id or since).split(",") if part.strip()]
+    places = {known.get(name, name): _parse_seq(seq) for name, _, seq in parts}
     positions = [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())]
     return EventStream(app_state.feeds, positions, several=True, patches=patches)
-
-
-def _parse_positions(value: str) -> list[tuple[str, int]]:
-    """Parse positions such as `A:12,B:3`."""
-    parts = [part.strip().rpartition(":") for part in value.split(",") if part.strip()]
-    return [(run, _parse_seq(seq)) for run, _, seq in parts]
 
 
 def _parse_seq(value: str) -> int:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP
 from council.doors.web.models import Body, ChatErrorBody, ErrorBody
+from council.doors.web.responses import error_json
 from council.store.interface import RunRow, list_fields
 from council.types import Json
 
@@ -268,7 +269,11 @@ def example_responses(example: Any, *errors: int, status: int = 200, headers: Js
     """Return the response with its example, the common errors, and the given errors of this route."""
     known = COMMON_ERRORS | {status: ROUTE_ERRORS[status] for status in errors}
     responses: Responses = {
-        status: {"model": ErrorBody, "description": line.capitalize(), **_json_content(_error_example(code, line))}
+        status: {
+            "model": ErrorBody,
+            "description": line.capitalize(),
+            **_json_content(error_json(code, line, "question" if code == "invalid_field" else "")),
+        }
         for status, (code, line) in known.items()
     }
     success: dict[str, Any] = {"description": "OK.", **({"headers": headers} if headers else {})}
@@ -298,8 +303,3 @@ EVENT_REFERENCE = {"$ref": "#/components/schemas/RunEvent"}
 
 def _json_content(example: Any) -> dict[str, Any]:
     return {"content": {"application/json": {"example": example}}}
-
-
-def _error_example(code: str, line: str) -> Json:
-    error = {"code": code, "message": line, "field": "question" if code == "invalid_field" else None}
-    return {"schema": "council.error/2", "error": error, "exit": 2}

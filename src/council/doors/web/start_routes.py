@@ -300,6 +300,7 @@ async def start_run(
 
     run, is_repeated = await app_state.run_once(key, start)
     if is_repeated:
-        return ApiResponse({"run": run, "id": run, "plan": (await app_state.load_plan(run))}, 201, REPEATED)
+        plan = (await app_state.shared_convener.minutes(run)).plan
+        return ApiResponse({"run": run, "id": run, "plan": plan}, 201, REPEATED)
     app_state.call_worker(run)
     return ApiResponse({"run": run, "id": run, "plan": plans[-1]}, 201)
