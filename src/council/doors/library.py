@@ -174,10 +174,6 @@ def make_report(minutes: Minutes, *, tail: bool = True) -> Report:
     return report if tail else report.model_copy(update={"tail": []})
 
 
-def wants_tail(given: Mapping[str, Any]) -> bool:
-    return given.get("tail") is not False
-
-
 # Arguments
 
 
@@ -314,12 +310,14 @@ async def run_question(
 
 def stream_run(question: str, given: Mapping[str, Any], records: Convener | None = None) -> RunStream:
     """Run a question as a separate task, and return its events."""
-    return RunStream(iterate_results(partial(run_question, question, given, records)), tail=wants_tail(given))
+    return RunStream(
+        iterate_results(partial(run_question, question, given, records)), tail=given.get("tail") is not False
+    )
 
 
 async def run_to_report(question: str, given: Mapping[str, Any], records: Convener | None = None) -> Report:
     """Run a question and return its report, which needs no events."""
-    return make_report(await run_question(question, given, records, _ignore), tail=wants_tail(given))
+    return make_report(await run_question(question, given, records, _ignore), tail=given.get("tail") is not False)
 
 
 @explicit

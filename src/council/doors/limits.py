@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -59,6 +59,18 @@ class Owner:
     def settings(self, folder: Path) -> Settings:
         """Load the settings of a folder without caller options."""
         return load_settings(folder, self.env, flags={"max_cost": self.max_cost}, config=self.config)
+
+    @asynccontextmanager
+    async def open_convener(
+        self, records: Convener, folder: Path | None = None, flags: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[Convener]:
+        """Yield a convener for one request, because planning can change a convener's folder. It uses the same store."""
+        folder = folder or self.folder
+        convener = Convener(folder, self.env, flags=flags or {}, config=self.config, store=records.store)
+        try:
+            yield convener
+        finally:
+            await convener.close()
 
     def run_worker(self, records: Convener) -> AbstractAsyncContextManager[None]:
         """Execute runs of a shared store, inside the block."""
@@ -319,9 +331,21 @@ class FilePreview(TypedDict):
 def list_folder(root: Path, path: str) -> list[FileEntry]:
     """List a folder below the root, folders first. Symlinks are followed if their target is inside the root."""
     root = root.resolve()
-    folder = _resolve_folder(root, path)
-    described = (_describe_entry(root, folder / name) for name in _scan_names(folder, path))
-    entries = [entry for entry in described if entry]
+    folder = root / relative_to_root(root, path or ".")
+    place = _resolve_visible(root, folder)
+    shown = f'"{format_path(path)[:200]}"'
+    if place is None:
+        raise UsageError(f"{shown} cannot be listed: choose a folder inside this root")
+    if not place.is_dir():
+        raise UsageError(f"{shown} is not a folder: choose an existing folder")
+    try:
+        with os.scandir(folder) as found:
+            names = [entry.name for entry in islice(found, MAX_FOLDER_ENTRIES + 1)]
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read ({error.strerror}): choose another folder") from None
+    if len(names) > MAX_FOLDER_ENTRIES:
+        raise UsageError(f"{shown} has more than {MAX_FOLDER_ENTRIES:,} entries: choose a folder below it")
+    entries = [entry for name in names if (entry := _describe_entry(root, folder / name))]
     return sorted(entries, key=lambda entry: (entry["kind"] == "file", entry["name"].casefold()))
 
 
@@ -355,20 +379,20 @@ def preview_file(root: Path, path: str) -> FilePreview:
     """
     root = root.resolve()
     name = relative_to_root(root, path)
-    place = _resolve_visible(root, root / name)
+    place, shown = _resolve_visible(root, root / name), f'"{format_path(path)[:200]}"'
     if place is None:
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown: choose a file inside this root')
+        raise UsageError(f"{shown} cannot be shown: choose a file inside this root")
     try:
         content = read_text_bytes(root, place.relative_to(root).as_posix(), MAX_FILE_BYTES)
     except Unreadable as error:
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({error.why}): choose a text file') from None
+        raise UsageError(f"{shown} cannot be shown ({error.why}): choose a text file") from None
     baseline = Baseline(root, trust=TrustSource(os.environ))
     strict, masking = Gate(root, baseline=baseline), Gate(root, redact=True, baseline=baseline)
     strict.read_file(name, content)
     text = masking.read_file(name, content)
     if text is None:
         why = next((skipped.why for skipped in masking.skipped.values()), "refused")
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({why}): choose a text file')
+        raise UsageError(f"{shown} cannot be shown ({why}): choose a text file")
     return {
         "path": name,
         "bytes": len(content),
@@ -377,31 +401,6 @@ def preview_file(root: Path, path: str) -> FilePreview:
         "cut": len(text) > PREVIEW_CHARS,
         "secrets": list(strict.secret_locations)[:MAX_LISTED_SECRETS],
     }
-
-
-def _resolve_folder(root: Path, path: str) -> Path:
-    name = relative_to_root(root, path or ".")
-    place = _resolve_visible(root, root / name)
-    if place is None:
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be listed: choose a folder inside this root')
-    if not place.is_dir():
-        raise UsageError(f'"{format_path(path)[:200]}" is not a folder: choose an existing folder')
-    return root / name
-
-
-def _scan_names(place: Path, path: str) -> Iterator[str]:
-    try:
-        with os.scandir(place) as entries:
-            for n, entry in enumerate(entries):
-                if n == MAX_FOLDER_ENTRIES:
-                    raise UsageError(
-                        f'"{format_path(path)[:200] or "."}" has more than {MAX_FOLDER_ENTRIES:,} entries: choose a folder below it'
-                    )
-                yield entry.name
-    except OSError as error:
-        raise UsageError(
-            f'"{format_path(path)[:200]}" cannot be read ({error.strerror}): choose another folder'
-        ) from None
 
 
 def _describe_entry(root: Path, place: Path) -> FileEntry | None:

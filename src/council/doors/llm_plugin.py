@@ -39,8 +39,6 @@ EVENT_TYPES = {"content": "text", "reasoning": "reasoning"}  # by kind of a piec
 
 
 class CouncilOptions(llm.Options):
-    """Options of `llm -o NAME VALUE`."""
-
     max_cost: float | None = Field(default=None, ge=0, description="Stop before the council could cost more dollars.")
     effort: Literal["low", "medium", "high"] | None = Field(default=None, description=EFFORT_HELP)
     check: bool | None = Field(default=None, description=CHECK_HELP)
@@ -142,8 +140,6 @@ class ModelFields:
 
 
 class CouncilModel(ModelFields, llm.Model):
-    """A council as a model."""
-
     def execute(self, prompt: Any, stream: bool, response: Any, conversation: Any) -> Iterator[StreamEvent]:
         """Run the council in another thread, because the caller may have an event loop."""
         events: queue.SimpleQueue[StreamEvent | BaseException | None] = queue.SimpleQueue()

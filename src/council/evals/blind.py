@@ -299,8 +299,6 @@ PROTOCOL = Protocol(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The comparison of two texts for one question."""
-
     run: str
     words: int
     base_words: int
@@ -318,7 +316,6 @@ class Pair:
 
 
 def read_pair(run: str, minutes: Minutes, text: str, base: str) -> Pair:
-    """Return the comparison that a run recorded."""
     details = cast("ComparisonDetails", minutes.verdict["details"])
     return Pair(run, count_words(text), count_words(base), details["judgements"], len(details["absent"]))
 

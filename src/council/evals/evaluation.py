@@ -36,7 +36,7 @@ from council.evals.statistics import (
 from council.money import Price
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
 from council.runs.batch_rows import InputRow
-from council.runs.eval_object import EvalArm, EvalObject, IntervalObject
+from council.runs.eval_object import ComparisonObject, EvalArm, EvalObject, IntervalObject
 from council.types import Json
 
 EQUAL_BY = ("tokens", "calls", "cost")
@@ -362,8 +362,6 @@ def apply_grades(item: Item, result: Result, grades: Mapping[str, bool]) -> Resu
 
 @dataclass(frozen=True, slots=True)
 class ArmResults:
-    """All results of one arm."""
-
     arm: Arm
     results: Mapping[str, Result]  # by item
 
@@ -559,7 +557,6 @@ def _points(share: float) -> str:
 
 
 def format_table(table: EvalTable) -> str:
-    """Return the table as text."""
     arms = table.as_json()["arms"]
     conclusions = "\n".join(f"- {line}" for line in table.conclude())
     if table.comparisons:
@@ -586,18 +583,23 @@ def align_columns(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[st
     return [line.rstrip() for line in lines]
 
 
+def format_comparison(found: ComparisonObject | None) -> tuple[str, ...]:
+    """Return the difference in points, the p-value and the flips as cells, which are empty without questions."""
+    difference = read_interval(found["difference"]) if found else None
+    if found is None or difference is None:
+        return ("",) * 4
+    flips = (str(found["wrong_to_right"]), str(found["right_to_wrong"]))
+    return (_points(difference.mean), format_p(found["p_value"]).removeprefix("= "), *flips)
+
+
 def _format_row(row: EvalArm) -> tuple[str, ...]:
     accuracy, against = row["accuracy"], row["against"]
-    difference = read_interval(against["difference"]) if against else None
-    beside: tuple[str, ...] = ("",) * 5
-    if against and difference:
-        p = format_p(against["p_value"]).removeprefix("= ")
-        flips = (str(against["wrong_to_right"]), str(against["right_to_wrong"]))
-        beside = (against["arm"], _points(difference.mean), p, *flips)
+    beside = format_comparison(against)
     return (
         row["arm"],
         _percent(accuracy["mean"]),
         _format_span(accuracy),
+        against["arm"] if against and any(beside) else "",
         *beside,
         *_format_use(row),
         _or_empty(row["effective_votes"], ".1f"),

@@ -9,7 +9,7 @@ from typing import Literal, TypedDict, cast, get_args
 
 from council.engine.layout import format_count
 from council.errors import UsageError
-from council.evals.evaluation import align_columns
+from council.evals.evaluation import align_columns, format_comparison
 from council.evals.matrix import Matrix
 from council.evals.statistics import (
     LEVEL,
@@ -34,16 +34,12 @@ Rule = Callable[[Matrix, int], Election]
 
 
 class ModelRow(TypedDict):
-    """The accuracy of one model."""
-
     model: str
     family: str
     accuracy: IntervalObject
 
 
 class EffectiveVotes(TypedDict):
-    """Effective votes of the models."""
-
     measured: float | None  # by the correlation of errors
     by_family: float
 
@@ -56,8 +52,6 @@ class AgreementRow(TypedDict):
 
 
 class RuleRow(TypedDict):
-    """The results of one rule."""
-
     arm: str
     accuracy: IntervalObject
     right_in_dissent: int
@@ -81,8 +75,6 @@ class ReplayObject(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedArm:
-    """The answers of one rule to all questions."""
-
     name: str
     elections: tuple[Election, ...]
     right: tuple[bool, ...]
@@ -281,7 +273,7 @@ def format_replay(found: Replay, seed: int = 0) -> str:
     for model in report["models"]:
         rows.append((f"{model['model']} ({model['family']})", *_format_accuracy(model["accuracy"]), *[""] * 6))
     for one in report["arms"]:
-        beside = (*_format_comparison(one["against_best"]), str(one["right_in_dissent"]), f"{one['brier']:.3f}")
+        beside = (*format_comparison(one["against_best"]), str(one["right_in_dissent"]), f"{one['brier']:.3f}")
         rows.append((one["arm"], *_format_accuracy(one["accuracy"]), *beside))
     lines = align_columns(rows, left=(0,))
     votes, correlation = report["effective_votes"], report["error_correlation"]
@@ -296,18 +288,6 @@ def format_replay(found: Replay, seed: int = 0) -> str:
         share = " ".join(_format_accuracy(row["accuracy"]))
         lines.append(f"{AGREEMENT_WORDS[row['agreement']]}: {share} of {row['accuracy']['n']} right")
     return "\n".join([*lines, "", *_conclude(report)])
-
-
-def _format_comparison(comparison: ComparisonObject | None) -> tuple[str, ...]:
-    difference = read_interval(comparison["difference"]) if comparison else None
-    if comparison is None or difference is None:
-        return ("",) * 4
-    return (
-        f"{100 * difference.mean:+.1f}",
-        f"{comparison['p_value']:.3f}",
-        str(comparison["wrong_to_right"]),
-        str(comparison["right_to_wrong"]),
-    )
 
 
 def _format_accuracy(accuracy: IntervalObject) -> tuple[str, str]:

@@ -203,7 +203,6 @@ class Reviewed:
 
 
 def read_review(case: Case, report: ReportObject) -> Reviewed:
-    """Read the findings of a report."""
     rows = [
         (max(1, len(one["found_by"])), case.is_hit(one["line"], one["quote"] if one["verified"] else ""))
         for one in report["findings"]
@@ -275,8 +274,6 @@ def summarize_bench(reviews: Sequence[Reviewed], grouping: GroupingMeasure | Non
 
 
 def format_bench(result: BenchObject) -> str:
-    """Return the result as a table."""
-
     def share(shown: IntervalObject) -> str:
         interval = read_interval(shown)
         if interval is None:

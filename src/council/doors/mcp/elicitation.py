@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -42,30 +41,14 @@ class FormSchema(TypedDict):
     required: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Question to a person, with the schema of its form."""
-
-    key: str
-    message: str
-    schema: FormSchema
-
-
-class Person(Protocol):
-    """Person at the client."""
-
-    async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        """Return the filled form (an empty one abstains), or None if there is no answer here."""
-        ...
-
-
-def make_question(row: OpenQuestion, problem: str = "") -> Question:
+def make_question(row: OpenQuestion, problem: str = "") -> types.ElicitRequestFormParams:
     """Build the form of an open question; `problem` says why the last answer was rejected."""
     shown = clean(row["prompt"])
     if len(shown) > MAX_PROMPT_CHARS:
         shown = f"{shown[:MAX_PROMPT_CHARS]}…\n\n(`council watch {row['run']}` shows the full text.)"
     head = f"You sit in a council as {row['seat']} ({row['key']}, run {row['run']}). Decline to abstain."
-    return Question(row["key"], "\n\n".join(filter(None, [problem, head, shown])), _form_schema(row))
+    message = "\n\n".join(filter(None, [problem, head, shown]))
+    return types.ElicitRequestFormParams(message=message, requested_schema=dict(_form_schema(row)))
 
 
 def format_answer(row: OpenQuestion, form: Mapping[str, Any]) -> str:
@@ -170,10 +153,10 @@ class ClientCall:
         elicitation = self.capabilities.elicitation
         return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
-    async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        params = types.ElicitRequestFormParams(message=question.message, requested_schema=dict(question.schema))
+    async def ask(self, key: str, params: types.ElicitRequestFormParams) -> Mapping[str, Any] | None:
+        """Return the filled form (an empty one abstains), or None if there is no answer here."""
         try:
-            result = await self._request(question.key, types.ElicitRequest(params=params), types.ElicitResult)
+            result = await self._request(key, types.ElicitRequest(params=params), types.ElicitResult)
         except (MCPError, ValidationError):
             return None
         return {"accept": result.content or None, "decline": {}}.get(result.action)

@@ -117,16 +117,12 @@ def _is_valid_hello(params: object) -> bool:
 
 
 class ServerInfo(TypedDict):
-    """Who answers."""
-
     name: str
     title: str
     version: str
 
 
 class InitializeResult(TypedDict):
-    """The result of `initialize`."""
-
     capabilities: dict[str, dict[str, bool]]
     instructions: str
     protocolVersion: str

@@ -14,7 +14,7 @@ import anyio
 
 from council.doors import limits
 from council.doors.limits import BudgetCaps, Owner
-from council.doors.mcp.elicitation import InputRequired, Person, format_answer, make_question
+from council.doors.mcp.elicitation import ClientCall, InputRequired, format_answer, make_question
 from council.doors.mcp.tools import (
     MAX_WAIT_S,
     CancelArguments,
@@ -37,7 +37,6 @@ from council.render.tail import add_tail
 from council.runs import worker_client
 from council.runs.people import OpenQuestion
 from council.runs.service import Convener
-from council.settings import SettingFlags
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
@@ -143,7 +142,7 @@ class ClientContext:
 
     roots: tuple[Path, ...]
     report_progress: Callable[[str], Awaitable[None]]
-    person: Person | None = None
+    person: ClientCall | None = None
 
 
 @dataclass(slots=True)
@@ -186,14 +185,14 @@ class RunWait:
 
     # Questions to a person
 
-    async def _ask_open_questions(self, person: Person) -> None:
+    async def _ask_open_questions(self, person: ClientCall) -> None:
         while True:
             for row in await self.convener.open_asks(self.run):
                 if row["key"] not in self._skipped_asks:
                     await self._ask_person(person, row)
             await anyio.sleep(ASK_POLL_S)
 
-    async def _ask_person(self, person: Person, row: OpenQuestion) -> None:
+    async def _ask_person(self, person: ClientCall, row: OpenQuestion) -> None:
         """Ask one question until it is answered here or elsewhere, or dismissed."""
         deadline, self.scope.deadline = self.scope.deadline, math.inf  # a person needs more time than one wait
         trouble = ""
@@ -208,13 +207,13 @@ class RunWait:
         finally:
             self.scope.deadline = deadline
 
-    async def _ask_once(self, person: Person, row: OpenQuestion, problem: str) -> Mapping[str, Any] | None:
+    async def _ask_once(self, person: ClientCall, row: OpenQuestion, problem: str) -> Mapping[str, Any] | None:
         """Return the filled form, or None if it was dismissed or answered elsewhere."""
         given = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._cancel_when_closed, row["key"], group.cancel_scope)
             try:
-                given = await person.ask(make_question(row, problem))
+                given = await person.ask(row["key"], make_question(row, problem))
             except InputRequired as needed:
                 self.input_required = needed
                 self.scope.cancel()
@@ -303,7 +302,6 @@ class CouncilTools:
         settings, flags = limits.check_request(self.owner, self._caps, folder, common, options)
         if self.owner.allow_unpriced:
             flags["allow_unpriced"] = True
-        convener = self._make_convener(folder, flags)
         attached = tuple(limits.read_attached(common.attach, folder, client.roots))
         material = Material(
             common.spec,
@@ -314,16 +312,11 @@ class CouncilTools:
             look=common.look,
             attachments=attached,
         )
-        try:
+        async with self.owner.open_convener(self.shared_convener, folder, flags) as convener:
             plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)
             limits.check_members(plan.roster.member_names, settings)
             limits.check_search(plan.options.get("search"), options.get("search"), folder, client.roots, settings)
             yield convener, plan
-        finally:
-            await convener.close()
-
-    def _make_convener(self, folder: Path, flags: SettingFlags) -> Convener:
-        return Convener(folder, self.owner.env, flags=flags, config=self.owner.config, store=self.shared_convener.store)
 
     # Waiting
 
@@ -338,11 +331,8 @@ class CouncilTools:
     async def cancel(self, arguments: CancelArguments, client: ClientContext) -> CancelledRun:
         """Stop a run and return its status. `cancelled` is false if it had already ended."""
         run = await self._resolve_run(arguments.run, client.roots)
-        convener = self._make_convener(self.owner.folder, {})
-        try:
+        async with self.owner.open_convener(self.shared_convener) as convener:
             is_cancelled = await convener.cancel(run)
-        finally:
-            await convener.close()
         if is_cancelled:
             with anyio.move_on_after(CANCEL_WAIT_S):
                 async for _ in self.shared_convener.follow(run, 0):

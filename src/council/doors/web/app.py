@@ -59,8 +59,7 @@ def create_app(app_state: AppState, token: str, origins: Mapping[str, str]) -> G
     app.add_exception_handler(Exception, responses.on_internal_error)
     app.openapi = describe_api  # type: ignore[method-assign]
     app.state.app_state = app_state
-    app.state.guard = Guard(app, token, origins, app_state.find_user)
-    guard: Guard = app.state.guard
+    app.state.guard = guard = Guard(app, token, origins, app_state.find_user)
     return guard
 
 

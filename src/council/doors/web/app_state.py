@@ -52,21 +52,12 @@ class AppState:
     async def open_convener(
         self, folder: Path | None = None, user: User = OWNER, **flags: Any
     ) -> AsyncIterator[Convener]:
-        """Yield a convener for one request, because planning can change a convener's folder.
-
-        New runs belong to the user.
-        """
+        """Yield a convener for one request. New runs belong to the user."""
         flags = {"max_cost": self.owner.max_cost, **flags}
         if user.name:
             flags |= {"user": user.name, "user_cap": user.max_cost_per_day}
-        folder = folder or self.owner.folder
-        convener = Convener(
-            folder, self.shared_convener.env, flags=flags, config=self.owner.config, store=self.shared_convener.store
-        )
-        try:
+        async with self.owner.open_convener(self.shared_convener, folder, flags) as convener:
             yield convener
-        finally:
-            await convener.close()
 
     # Runs
 
@@ -131,7 +122,6 @@ class AppState:
         return earlier.run if earlier else None
 
     async def forget_requests(self) -> None:
-        """Forget the keys of old requests."""
         with suppress(CouncilError):  # a store that can only be read
             await self.store.forget_requests(time.time() - KEEP_KEYS_S)
 

@@ -64,8 +64,6 @@ OTHER_SITE = Refusal(403, "wrong_site", "requests from another site are not allo
 
 
 class RequestHead:
-    """Method, path and headers of a request."""
-
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
