@@ -338,6 +338,15 @@ def test_scores_are_means_over_questions_of_judges_that_scored_both() -> None:
     assert (found["score"], found["base_score"]) == (5.0, 5.0)
 
 
+def test_the_needed_questions_of_a_preference_are_those_of_the_difference_of_both_shares() -> None:
+    found = summarize([make_pair(WON)] * 20 + [make_pair(LOST)] * 12 + [make_pair(TIE)] * 3)
+    interval = read_interval(found["preference"])
+    assert interval and interval.mean == pytest.approx(21.5 / 35, abs=1e-6)
+    difference = Interval(*(2 * share - 1 for share in interval[:3]), 35)
+    need = count_needed_questions(difference)
+    assert need and found["needed_questions"] == pytest.approx(need, abs=1) and not found["decided"]
+
+
 @pytest.mark.parametrize(("won", "lost", "is_decided"), [(30, 4, True), (4, 30, True), (18, 16, False), (25, 4, False)])
 def test_a_preference_is_decided_by_enough_questions_interval_and_test(won: int, lost: int, is_decided: bool) -> None:
     assert summarize([make_pair(WON)] * won + [make_pair(LOST)] * lost)["decided"] is is_decided

@@ -81,3 +81,23 @@ def test_judges_are_measured_on_the_bench(workspace: Workspace, council: Termina
     )
     refused = council("eval", "bench:review", "--arms", "collaborative")
     assert refused.code == 2 and "the review bench measures judges" in refused.err
+
+
+def test_a_program_has_bugs_of_different_kinds() -> None:
+    kinds: dict[str, list[str]] = {}
+    for case in bench.make_cases(seed=3):
+        if case.line:
+            kinds.setdefault(case.id.rpartition("-")[0], []).append(case.operator)
+    assert max(map(len, kinds.values())) == 2
+    assert all(len(set(found)) == len(found) for found in kinds.values())
+
+
+@pytest.mark.parametrize(
+    ("findings", "f1"),
+    [((), None), (((1, False),), 0.0), (((1, True),), 1.0), (((1, True), (1, False)), 2 / 3)],
+)
+def test_the_f1_of_a_review_needs_findings(findings: tuple[tuple[int, bool], ...], f1: float | None) -> None:
+    bug = bench.Case("x-1", "a = 1\n", "constant", 1)
+    (row,) = bench.measure_support([bench.Reviewed(bug, findings, 1)])
+    assert row["f1"] == (None if f1 is None else pytest.approx(f1))
+    assert bench.measure_support([]) == []

@@ -267,7 +267,6 @@ def test_an_unusual_first_message_is_left_to_the_sdk(hello: Any) -> None:
         ({"id": None}, False),
         ({"jsonrpc": "1.0"}, False),
         ({"method": "prompts/list"}, False),
-        ({"padding": "x" * handshake.MAX_LINE_BYTES}, False),
     ],
 )
 def test_only_a_plain_request_for_the_tools_is_answered_before_the_sdk(change: Json, is_plain: bool) -> None:

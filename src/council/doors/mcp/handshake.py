@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # the module needs pydantic
 
 STDIN, STDOUT = 0, 1
 IDLE_S = 0.1  # without another message for this long, the SDK is loaded
-MAX_LINE_BYTES = 65_536  # a longer first message is none of a handshake
 # Versions with a handshake, newest last; a client with another one is offered the newest.
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 INSTRUCTIONS = (
@@ -93,8 +92,6 @@ def _read_line() -> bytes:
 
 def _parse_request(line: bytes) -> Json | None:
     """Return an `initialize` or a `tools/list` in a plain form; the SDK answers all other messages."""
-    if len(line) > MAX_LINE_BYTES:
-        return None
     try:
         message: Any = json.loads(line)
     except (ValueError, RecursionError):
