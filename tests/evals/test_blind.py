@@ -162,7 +162,9 @@ def test_a_score_is_the_mean_of_both_orders(
 
 def make_round(replies: dict[str, Preference | FinalState], cut: Sequence[str] = ()) -> Round[Preference]:
     said = [
-        Statement(Seat(name), name, "", one, StepOutcome("ok", served_by=f"sim:{name}", cut=("Text A",) * (name in cut)))
+        Statement(
+            Seat(name), name, "", one, StepOutcome("ok", served_by=f"sim:{name}", cut=("Text A",) * (name in cut))
+        )
         for name, one in replies.items()
         if isinstance(one, Preference)
     ]
@@ -342,7 +344,8 @@ def test_the_needed_questions_of_a_preference_are_those_of_the_difference_of_bot
     found = summarize([make_pair(WON)] * 20 + [make_pair(LOST)] * 12 + [make_pair(TIE)] * 3)
     interval = read_interval(found["preference"])
     assert interval and interval.mean == pytest.approx(21.5 / 35, abs=1e-6)
-    difference = Interval(*(2 * share - 1 for share in interval[:3]), 35)
+    low, high = 2 * interval.low - 1, 2 * interval.high - 1
+    difference = Interval(2 * interval.mean - 1, low, high, 35)
     need = count_needed_questions(difference)
     assert need and found["needed_questions"] == pytest.approx(need, abs=1) and not found["decided"]
 

@@ -391,9 +391,7 @@ class ArmResults:
         """Effective votes of the seats, by the correlation of the errors in their first answers."""
         names = list(dict.fromkeys(name for one in self.results.values() for name in one.seats))
         whole = [one for one in self.results.values() if set(one.seats) == set(names)]
-        if len(names) < 2 or len(whole) < 2:
-            return None
-        return count_measured_votes({name: [not one.seats[name] for one in whole] for name in names})
+        return count_measured_votes({name: [not one.seats[name] for one in whole] for name in names}) if whole else None
 
     def by_trust(self) -> dict[str, Interval]:
         found = {

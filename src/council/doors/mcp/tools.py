@@ -32,12 +32,8 @@ def _parse_json_text(value: Any) -> Any:
         return value
 
 
-def _wrap_text(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 Options = Annotated[Json, BeforeValidator(_parse_json_text)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_wrap_text)]  # one name may be a text
+Names = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class Arguments(BaseModel):

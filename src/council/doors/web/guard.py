@@ -118,7 +118,10 @@ class Guard:
             return await self.app(scope, receive, send)
         asked = RequestHead(scope)
         send = _add_headers(send, asked.path)
-        if refusal := await self._check(asked, scope.setdefault("state", {})):
+        state = scope.setdefault("state", {})
+        state["user"] = ANONYMOUS
+        refusal = self._check_origin(asked)
+        if refusal or (not asked.is_page_file and (refusal := await self._check_token(asked, state))):
             return await _send_refusal(scope, receive, send, refusal)
         if asked.method in METHODS_WITH_BODY:
             limit = BODY_LIMITS.get(asked.path, MAX_BODY_BYTES)
@@ -141,10 +144,6 @@ class Guard:
             print(f"council: {format_internal_error(problem)}", file=sys.stderr)
         return None
 
-    async def _check(self, asked: RequestHead, state: dict[str, Any]) -> Refusal | None:
-        state["user"] = ANONYMOUS
-        return self._check_origin(asked) or (None if asked.is_page_file else await self._check_token(asked, state))
-
     def _check_origin(self, asked: RequestHead) -> Refusal | None:
         """Refuse a wrong Host and requests of other pages and sites."""
         host = asked.header("host")
@@ -166,8 +165,9 @@ class Guard:
             return Refusal(503, "store_unavailable", message_for(error, "http"))
         if asked.path != SESSION_PATH and not found:
             return NO_TOKEN
-        state["user"] = found[0] if found else ANONYMOUS
-        state["is_revoked"] = partial(self._is_revoked, asked.tokens) if found and found[0].name else None
+        if found:
+            state["user"] = found[0]
+            state["is_revoked"] = partial(self._is_revoked, asked.tokens) if found[0].name else None
         return None
 
     async def identify(self, token: str) -> User | None:

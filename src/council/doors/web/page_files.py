@@ -57,4 +57,6 @@ def load_page_file(name: str) -> PageFile:
 @cache
 def list_page_files() -> frozenset[str]:
     folder = Path(str(PAGE_DIR))
-    return frozenset((SCRIPT, SOURCE_MAP, *(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())))
+    return frozenset(
+        (SCRIPT, SOURCE_MAP, *(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()))
+    )

@@ -173,20 +173,17 @@ async def on_internal_error(request: Request, problem: Exception) -> ApiResponse
 def run_json(minutes: Minutes, state: RunState) -> RunDetail:
     """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
     summary = read_report(minutes)
-    return {
-        "run": minutes.run,
-        "id": minutes.run,
-        "name": minutes.name,
-        "folder": minutes.folder,
-        "status": state.status,
-        "running": state.is_running,
-        "report": summary,
-        "above": format_degraded_lines(minutes),
-        "plan": minutes.plan,
-        "minutes": clean_json(_minutes_json(minutes)),
-        "cap": minutes.cap,
-        "cost": summary["cost"],
-    }
+    return _select_fields(
+        minutes,
+        RunDetail,
+        id=minutes.run,
+        status=state.status,
+        running=state.is_running,
+        report=summary,
+        above=format_degraded_lines(minutes),
+        minutes=clean_json(_minutes_json(minutes)),
+        cost=summary["cost"],
+    )
 
 
 def _select_fields(record: object, row: type[T], **made: object) -> T:

@@ -222,17 +222,13 @@ class StreamReader:
             body = f'{frame.body[:-1]},"patch":{frame.patch}}}' if self.has_patches else frame.body
             kind = frame.entry.event.type
             body = body if kind in EVENTS_WITH_RUN else self._add_run(cursor, body)
-            yield format_sse_event(id=self._event_id(cursor), event=kind, data_str=body)
+            places = ",".join(f"{place.feed.run}:{place.seq}" for place in self.cursors)
+            yield format_sse_event(id=places if self.several else str(cursor.seq), event=kind, data_str=body)
         for entry, start in cursor.read_deltas():
             body = _encode_body(entry.as_json() | {"from": start})
             yield format_sse_event(event="delta", data_str=self._add_run(cursor, body))
         for last in cursor.read_end():
             yield format_sse_event(event="end", data_str=_encode_body(last))
-
-    def _event_id(self, cursor: StreamCursor) -> str:
-        if not self.several:
-            return str(cursor.seq)
-        return ",".join(f"{place.feed.run}:{place.seq}" for place in self.cursors)
 
     def _add_run(self, cursor: StreamCursor, body: str) -> str:
         return f'{{"run":"{cursor.feed.run}",{body[1:]}' if self.several else body
