@@ -108,10 +108,8 @@ def _plot_reliability(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
         )
         _draw_intervals(axes, shares, shown, fmt="o-", color=colour, capsize=3, label=arm["arm"])
     axes.set_xlim(0, 1.02)
-    axes.set_ylim(0, 1.02)
     axes.set_xlabel("share of the votes for the answer")
-    axes.set_ylabel("share of right answers")
-    axes.legend(fontsize=8)
+    _label_shares(axes)
     return figure
 
 
@@ -124,7 +122,11 @@ def _plot_trust(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
         shown = [arm["trust"][level] for level in levels]
         _draw_intervals(axes, places, shown, fmt="o", color=colour, capsize=3, label=arm["arm"])
     axes.set_xticks(range(len(LEVEL_ORDER)), LEVEL_ORDER)
+    _label_shares(axes)
+    return figure
+
+
+def _label_shares(axes: Any) -> None:
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("share of right answers")
     axes.legend(fontsize=8)
-    return figure

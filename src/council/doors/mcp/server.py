@@ -149,16 +149,14 @@ class HttpGuard:
         is_own_origin = self.origins.issuperset(headers.getlist("origin"))
         if not is_own_origin or not OWN_FETCH_SITES.issuperset(headers.getlist("sec-fetch-site")):
             return _error_response(403, "requests from pages of another origin are not allowed")
-        if not self._is_token_valid(headers.getlist("authorization")):
+        values = headers.getlist("authorization")
+        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+        if kind.lower() != "bearer" or not secrets.compare_digest(token.strip().encode(), self.token.encode()):
             return _error_response(
                 401,
                 "missing or wrong token: send the one that `council mcp --http` printed as Authorization: Bearer TOKEN",
             )
         return None
-
-    def _is_token_valid(self, values: list[str]) -> bool:
-        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
-        return kind.lower() == "bearer" and secrets.compare_digest(token.strip().encode(), self.token.encode())
 
 
 def _error_response(status: int, error: str) -> JSONResponse:

@@ -106,8 +106,7 @@ def _format_progress(minutes: Minutes) -> str:
 
 
 def _format_outcome(minutes: Minutes) -> str:
-    values = [minutes.verdict.get(key) for key in ("verdict", "outcome")]
-    word = next((str(value) for value in values if value), "an answer")
+    word = minutes.verdict.get("verdict") or minutes.verdict.get("outcome") or "an answer"
     return f"{word}, trust {compute_trust(minutes).level}"
 
 
@@ -242,9 +241,7 @@ class CouncilTools:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self._caps = BudgetCaps.from_settings(owner.settings(owner.folder))
-        self.shared_convener = Convener(
-            owner.folder, owner.env, config=owner.config
-        )  # shares its store with the others
+        self.shared_convener = Convener(owner.folder, owner.env, config=owner.config)  # the others use its store
         self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[ToolResult]]] = {
             "council_start": self.start,
             "council_wait": self.wait,

@@ -149,9 +149,7 @@ class Server(uvicorn.Server):
 
 def make_server(app_state: AppState, address: Address, listening: socket.socket) -> tuple[Server, str]:
     """Return the server and its URL with the token."""
-    is_safe = (
-        address.host == LOOPBACK or address.public_url
-    )  # elsewhere others may read the token: it ends with the server
+    is_safe = address.host == LOOPBACK or address.public_url  # else the token, which others may read, ends with it
     token = load_token(app_state.owner.env) if is_safe else new_token()
     port = listening.getsockname()[1]
     app: Any = create_app(app_state, token, address.make_origins(port))

@@ -82,7 +82,7 @@ class RunFeed:
         self.is_over = False
         self.listeners: set[asyncio.Event] = set()
         self._fold = PatchFold()
-        self._task = asyncio.create_task(self._follow(entries))
+        self.task = asyncio.create_task(self._follow(entries))
 
     async def _follow(self, entries: AsyncIterator[Entry]) -> None:
         try:
@@ -119,9 +119,6 @@ class RunFeed:
             end["error"] = self.error
         return end
 
-    def stop(self) -> None:
-        self._task.cancel()
-
 
 class RunFeeds:
     """Feeds of all runs with listeners."""
@@ -143,7 +140,7 @@ class RunFeeds:
         if not feed.listeners:
             if self._feeds.get(feed.run) is feed:
                 del self._feeds[feed.run]
-            feed.stop()
+            feed.task.cancel()
 
     def close(self) -> None:
         """End every stream; browsers reconnect when a server is back."""
