@@ -13,6 +13,8 @@ from council.errors import Fault, QuorumLost, UsageError
 from council.evals.blind import (
     BlindTable,
     Judgement,
+    JudgementRow,
+    Outcome,
     Pair,
     Preference,
     choose_judges,
@@ -24,13 +26,21 @@ from council.evals.blind import (
     summarize,
 )
 from council.evals.evaluation import Arm, choose_base, parse_arms
-from council.evals.statistics import Interval, compare, count_needed_questions
+from council.evals.statistics import Interval, compare, count_needed_questions, read_interval
 from council.settings.member_lookup import Candidate
-from council.types import Absence, FinalState, Outcome, Round, Seat, Statement
+from council.types import Absence, FinalState, Round, Seat, Statement
+from council.types import Outcome as StepOutcome
 from tests.render.runs import RunBuilder, plan
 
-WON, LOST, TIE = Judgement("text"), Judgement("base"), Judgement("tie")
-UNSTABLE = Judgement("tie", is_inconsistent=True)
+
+def judge(
+    outcome: Outcome, score: float | None = None, base_score: float | None = None, *, inconsistent: bool = False
+) -> Judgement:
+    return {"outcome": outcome, "inconsistent": inconsistent, "score": score, "base_score": base_score}
+
+
+WON, LOST, TIE = judge("text"), judge("base"), judge("tie")
+UNSTABLE = judge("tie", inconsistent=True)
 
 
 def say(better: str, score_a: float | None = None, score_b: float | None = None) -> Preference:
@@ -132,7 +142,7 @@ def test_a_text_wins_if_it_is_preferred_in_both_orders(
     forward: str, swapped: str, outcome: str, is_inconsistent: bool
 ) -> None:
     found = join_orders(say(forward), say(swapped))
-    assert (found.outcome, found.is_inconsistent) == (outcome, is_inconsistent)
+    assert (found["outcome"], found["inconsistent"]) == (outcome, is_inconsistent)
 
 
 @pytest.mark.parametrize(
@@ -147,12 +157,14 @@ def test_a_score_is_the_mean_of_both_orders(
     forward: Preference, swapped: Preference, scores: tuple[float | None, float | None]
 ) -> None:
     found = join_orders(forward, swapped)
-    assert (found.score, found.base_score) == scores
+    assert (found["score"], found["base_score"]) == scores
 
 
 def make_round(replies: dict[str, Preference | FinalState], cut: Sequence[str] = ()) -> Round[Preference]:
     said = [
-        Statement(Seat(name), name, "", one, Outcome("ok", served_by=f"sim:{name}", cut=("Text A",) * (name in cut)))
+        Statement(
+            Seat(name), name, "", one, StepOutcome("ok", served_by=f"sim:{name}", cut=("Text A",) * (name in cut))
+        )
         for name, one in replies.items()
         if isinstance(one, Preference)
     ]
@@ -262,7 +274,10 @@ def test_open_questions_have_no_vote() -> None:
 
 
 def make_pair(*judgements: Judgement, words: int = 100, base_words: int = 100, absent: int = 0) -> Pair:
-    return Pair("r1", words, base_words, judgements, absent, tuple(f"sim:j{n}" for n in range(len(judgements))))
+    rows: list[JudgementRow] = [
+        {**one, "seat": f"j{n}", "member": f"sim:j{n}", "replies": []} for n, one in enumerate(judgements)
+    ]
+    return Pair("r1", words, base_words, rows, absent)
 
 
 @pytest.mark.behaviour("evidence-blind-summary")
@@ -280,17 +295,20 @@ def test_the_preference_counts_ties_half_over_questions(
     pairs: list[Pair], preference: float, counts: tuple[int, int, int, int], agreement: float | None
 ) -> None:
     found = summarize(pairs)
-    assert found.preference.mean == pytest.approx(preference) and found.preference.n == len(pairs)
-    assert found.preference.low <= found.preference.mean <= found.preference.high
-    assert (found.won, found.ties, found.lost, found.inconsistent) == counts
-    assert found.agreement == (None if agreement is None else pytest.approx(agreement))
+    interval = read_interval(found["preference"])
+    assert interval and interval.mean == pytest.approx(preference, abs=1e-6) and interval.n == len(pairs)
+    assert interval.low <= interval.mean <= interval.high
+    assert (found["won"], found["ties"], found["lost"], found["inconsistent"]) == counts
+    assert found["comparisons"] == sum(counts[:3])
+    assert found["agreement"] == (None if agreement is None else pytest.approx(agreement, abs=1e-4))
 
 
 def test_absent_judges_are_counted_and_change_no_share() -> None:
     found = summarize([make_pair(WON, absent=2), make_pair(absent=3)])
-    assert (found.preference.mean, found.questions, found.comparisons, found.absent) == (1.0, 1, 1, 5)
+    assert (found["preference"]["mean"], found["preference"]["n"]) == (1.0, 1)
+    assert (found["comparisons"], found["absent"]) == (1, 5)
     empty = summarize([make_pair(absent=3)])
-    assert empty.as_json()["preference"]["mean"] is None and empty.needed_questions is None and not empty.is_decided
+    assert empty["preference"]["mean"] is None and empty["needed_questions"] is None and not empty["decided"]
 
 
 @pytest.mark.behaviour("evidence-blind-summary")
@@ -308,22 +326,33 @@ def test_texts_of_about_equal_length_have_their_own_preference(
 ) -> None:
     rows = [make_pair(WON, words=words, base_words=base) for words, base in lengths]
     found = summarize([*rows, make_pair(LOST, words=300)])
-    shown = found.as_json()["equal_length"]
+    shown = found["equal_length"]
     assert shown["n"] == count
     assert (shown["preference"] and shown["preference"]["mean"]) == preference
-    assert found.words == pytest.approx((sum(words for words, _ in lengths) + 300) / (len(lengths) + 1))
+    assert found["words"] == pytest.approx((sum(words for words, _ in lengths) + 300) / (len(lengths) + 1), abs=1e-4)
+    assert found["base_words"] == pytest.approx((sum(base for _, base in lengths) + 100) / (len(lengths) + 1), abs=1e-4)
 
 
 def test_scores_are_means_over_questions_of_judges_that_scored_both() -> None:
-    first = make_pair(Judgement("text", False, 8, 6), Judgement("text", False, 6, 4), Judgement("text", False, 9, None))
-    second = make_pair(Judgement("base", False, 3, 5), absent=1)
+    first = make_pair(judge("text", 8, 6), judge("text", 6, 4), judge("text", 9, None))
+    second = make_pair(judge("base", 3, 5), absent=1)
     found = summarize([first, second, make_pair(TIE)])
-    assert (found.score, found.base_score) == (5.0, 5.0)
+    assert (found["score"], found["base_score"]) == (5.0, 5.0)
+
+
+def test_the_needed_questions_of_a_preference_are_those_of_the_difference_of_both_shares() -> None:
+    found = summarize([make_pair(WON)] * 20 + [make_pair(LOST)] * 12 + [make_pair(TIE)] * 3)
+    interval = read_interval(found["preference"])
+    assert interval and interval.mean == pytest.approx(21.5 / 35, abs=1e-6)
+    low, high = 2 * interval.low - 1, 2 * interval.high - 1
+    difference = Interval(2 * interval.mean - 1, low, high, 35)
+    need = count_needed_questions(difference)
+    assert need and found["needed_questions"] == pytest.approx(need, abs=1) and not found["decided"]
 
 
 @pytest.mark.parametrize(("won", "lost", "is_decided"), [(30, 4, True), (4, 30, True), (18, 16, False), (25, 4, False)])
 def test_a_preference_is_decided_by_enough_questions_interval_and_test(won: int, lost: int, is_decided: bool) -> None:
-    assert summarize([make_pair(WON)] * won + [make_pair(LOST)] * lost).is_decided is is_decided
+    assert summarize([make_pair(WON)] * won + [make_pair(LOST)] * lost)["decided"] is is_decided
 
 
 @pytest.mark.behaviour("evidence-power")

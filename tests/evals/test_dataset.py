@@ -27,6 +27,12 @@ CHOICES = ("a fox", "a dog", "the owl", "a bee")
         ("numeric", "42", "I cannot answer this.", False),
         ("numeric", "42", "Answer: 41\n\nOn reflection:\n\nFinal answer: 42\n\n## Confidence Assessment\n\n**HIGH.** 17 of 20.", True),
         ("numeric", "42", "The total is 42", True),
+        ("numeric", "42", "The total of all the parts that were listed in the table above is 42", False),
+        ("numeric", "42", "Of 7 parts, 42", True),
+        ("numeric", "0.5", "Answer: 50 %", False),
+        ("numeric", "0.5", "Answer: 50%", True),
+        ("numeric", "1", "Answer: 1/0", False),
+        ("exact", "Berlin", "x" * 300, False),
         ("choice", "B", "Answer: B", True),
         ("choice", "B", "**Answer: (B) a dog**", True),
         ("choice", "a dog", "Answer: A dog", True),
@@ -113,6 +119,9 @@ def test_generated_questions_are_as_many_as_asked_for_or_30(monkeypatch: pytest.
 def test_a_verifier_that_knows_one_spelling_accepts_another_case() -> None:
     item = Item("1", "q", "Yes", grader="gym", verify=lambda said: float(said == "Yes"))
     assert item.is_right("Answer: yes") and item.is_right("Yes") and not item.is_right("Answer: no")
+    half = Item("1", "q", "1/2", grader="gym", verify=lambda said: float(said in ("1/2", "0.5")))
+    assert half.is_right("Answer: 0.5") and not half.is_right("Answer: 0.6")
+    assert not Item("1", "q", "", grader="gym", verify=lambda said: 0.5).is_right("Answer: ")
 
 
 @pytest.mark.sweep
@@ -139,6 +148,9 @@ def test_generated_questions_are_seeded_and_verified_by_their_generator() -> Non
         ('{"question": "q", "grader": "blind"}', "use --grader blind"),
         ('{"question": "q", "answer": ["x", "y"]}', '"answer" is ["x", "y"]: write one text or number'),
         ('{"question": "q", "answer": "x", "choices": ["a", "b"]}', '"x" is none of the choices'),
+        ('{"question": "q", "answer": "a", "choices": ["a"]}', "are not 2 to 26 texts"),
+        ('{"question": "q", "answer": "a", "choices": 3}', "are not 2 to 26 texts"),
+        ('{"question": "q", "answer": "a", "choices": "a | b | "}', "are not 2 to 26 texts"),
         ('{"question": "q", "answer": "(", "grader": "regex"}', "is no regular expression"),
         ('{"question": "q", "answer": "x", "grader": "numeric"}', '"x" is no number'),
         ('{"question": "q", "answer": "x", "grader": "best"}', 'unknown grader "best"'),

@@ -163,3 +163,37 @@ def test_a_bad_matrix_is_refused_in_one_line(text: str, problem: str, tmp_path: 
 def test_an_unknown_arm_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r'unknown arm "duel": known are .*plurality'):
         replay(read_csv(TABLE.splitlines(keepends=True)), ["plurality", "duel"])
+
+
+def test_the_best_model_answers_with_its_share_on_the_other_questions() -> None:
+    best = replay(read_csv(TABLE.splitlines(keepends=True)), ["best"]).arms["best"]
+    # a is right on 7 of 10. Question 1 is right, so it has 6 of the other 9; question 4 is wrong, so it has 7 of 9.
+    assert [best.elections[at].share for at in (0, 3)] == [pytest.approx(7 / 11), pytest.approx(8 / 11)]
+    assert [best.elections[at].dissent for at in (0, 3, 4)] == [(), ("x",), ("y", "z")]
+
+
+def test_an_answer_is_right_by_the_best_score_that_came_with_it() -> None:
+    answers = (("x", "y", "y"), ("x", "y", "y"), ("x", "y", "y"))
+    scores = ((1.0, 0.5, None), (0.0, 0.5, 1.0), (1.0, None, None))
+    matrix = Matrix(("1", "2", "3"), ("a", "b", "c"), ("x", "x", "x"), answers, {}, scores)
+    assert replay(matrix, ["plurality"]).arms["plurality"].right == (False, True, False)
+
+
+def test_a_judge_that_abstains_leaves_the_rules_of_judges_in_use() -> None:
+    rows = ["question,truth,a,b,c\n", "1,PASS,PASS,,FAIL\n", "2,PASS,,,\n"]
+    consensus = replay(read_csv(rows)).arms["consensus"]
+    assert consensus.elections[0].dissent == ("pass", "fail")
+    assert consensus.elections[1].share == 0.0 and not consensus.right[1]
+
+
+def test_paired_differences_have_an_exact_interval_that_needs_no_seed() -> None:
+    differences = [1] * 5 + [-1] * 2 + [0] * 13
+    assert len({stats.bootstrap_mean(differences, seed) for seed in range(9)}) == 1
+    shares = [n / 37 for n in range(37)]
+    assert len({stats.bootstrap_mean(shares, seed) for seed in range(9)}) > 1
+
+
+def test_weights_that_are_all_zero_count_as_equal() -> None:
+    votes = [Vote("a", "x"), Vote("b", "y"), Vote("c", "y")]
+    found = elect_by_plurality(votes, {"a": 0.0, "b": 0.0, "c": 0.0})
+    assert found.answer == "y" and found.share == pytest.approx(2 / 3)

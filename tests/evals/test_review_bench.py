@@ -38,8 +38,9 @@ def test_recall_and_precision_by_support_match_hand_figures() -> None:
         bench.Reviewed(clean, ((1, False),), 2),
     ]
     one, two = bench.measure_support(reviews)
-    assert [one.recall.mean, one.precision.mean, one.f1] == pytest.approx([2 / 3, 0.6, 12 / 19])
-    assert [two.recall.mean, two.precision.mean] == pytest.approx([1 / 3, 1.0])
+    found = [one["recall"]["mean"], one["precision"]["mean"], one["f1"]]
+    assert found == pytest.approx([2 / 3, 0.6, 12 / 19], abs=1e-6)
+    assert [two["recall"]["mean"], two["precision"]["mean"]] == pytest.approx([1 / 3, 1.0], abs=1e-6)
     result = bench.summarize_bench(reviews)
     assert (result["bugs"], result["controls"], result["split_bugs"]) == (3, 1, 1)
     assert result["controls_with_findings"]["mean"] == 1.0 and "2 or more" in bench.format_bench(result)
@@ -80,3 +81,23 @@ def test_judges_are_measured_on_the_bench(workspace: Workspace, council: Termina
     )
     refused = council("eval", "bench:review", "--arms", "collaborative")
     assert refused.code == 2 and "the review bench measures judges" in refused.err
+
+
+def test_a_program_has_bugs_of_different_kinds() -> None:
+    kinds: dict[str, list[str]] = {}
+    for case in bench.make_cases(seed=3):
+        if case.line:
+            kinds.setdefault(case.id.rpartition("-")[0], []).append(case.operator)
+    assert max(map(len, kinds.values())) == 2
+    assert all(len(set(found)) == len(found) for found in kinds.values())
+
+
+@pytest.mark.parametrize(
+    ("findings", "f1"),
+    [((), None), (((1, False),), 0.0), (((1, True),), 1.0), (((1, True), (1, False)), 2 / 3)],
+)
+def test_the_f1_of_a_review_needs_findings(findings: tuple[tuple[int, bool], ...], f1: float | None) -> None:
+    bug = bench.Case("x-1", "a = 1\n", "constant", 1)
+    (row,) = bench.measure_support([bench.Reviewed(bug, findings, 1)])
+    assert row["f1"] == (None if f1 is None else pytest.approx(f1))
+    assert bench.measure_support([]) == []

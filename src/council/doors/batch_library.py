@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 from council import protocols
 from council.doors.library import RunOptions, as_flag, check_members, check_names, explicit
+from council.doors.task_stream import TaskStream, iterate_results
 from council.errors import UsageError
 from council.render.report_object import Report
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, QuestionBatch
@@ -34,7 +35,7 @@ class BatchRow:
     report: Report | None
 
 
-class BatchStream(AsyncIterator[BatchRow]):
+class BatchStream(TaskStream[BatchRow]):
     """The rows of a batch as they end.
 
     The batch is a separate task; closing the stream stops it, and it can be continued.
@@ -43,6 +44,7 @@ class BatchStream(AsyncIterator[BatchRow]):
     def __init__(
         self, rows: Rows, output: Path, options: Mapping[str, Any], concurrency: int, sample: int | None
     ) -> None:
+        super().__init__(self._iterate())
         self._rows, self._output, self._sample = rows, output, sample
         given = {
             name: as_flag(value) for name, value in options.items() if name not in NOT_OF_ROWS and value is not None
@@ -61,11 +63,7 @@ class BatchStream(AsyncIterator[BatchRow]):
             options.get("env"),
             check_members(options.get("members") or ()),
         )
-        self._entries = self._iterate()
         self._summary: Summary | None = None
-
-    async def __anext__(self) -> BatchRow:
-        return await anext(self._entries)
 
     @property
     def summary(self) -> BatchObject:
@@ -74,37 +72,18 @@ class BatchStream(AsyncIterator[BatchRow]):
             raise UsageError("the batch has not ended, so it has no summary: read its rows first")
         return self._summary.as_json()
 
-    async def aclose(self) -> None:
-        """Stop the batch if it has not ended. Running rows can be continued."""
-        await self._entries.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
-
     async def _iterate(self) -> AsyncGenerator[BatchRow, None]:
-        stop, queue = StopEvent(), asyncio.Queue[EndedRow | None]()
+        stop = StopEvent()
 
-        async def work() -> None:
-            try:
-                self._summary = await self._run(stop, queue.put_nowait)
-            finally:
-                queue.put_nowait(None)
+        async def work(on_row: Callable[[EndedRow], None]) -> None:
+            self._summary = await self._run(stop, on_row)
 
-        task = asyncio.ensure_future(work())
-        try:
-            while (row := await queue.get()) is not None:
-                yield BatchRow(
-                    row.id, row.run, row.status, row.error, Report.from_dict(row.report) if row.report else None
-                )
-            await task
-        finally:
-            stop.set()
-            await asyncio.gather(task, return_exceptions=True)
+        async with aclosing(iterate_results(work, stop.set)) as rows:
+            async for row in rows:
+                report = Report.from_dict(row.report) if row.report else None
+                yield BatchRow(row.id, row.run, row.status, row.error, report)
 
-    async def _run(self, stop: StopEvent, on_row: Any) -> Summary:
+    async def _run(self, stop: StopEvent, on_row: Callable[[EndedRow], None]) -> Summary:
         settings, table = self._settings, self._read_rows()
         records = Convener(self._folder, settings.env, flags=settings.flags, config=settings.config, keeps_open=True)
         try:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from council import events as ev
 from council.doors.chat_models import ChatModel
@@ -27,12 +27,12 @@ from council.protocols import find_protocol
 from council.render.markdown import list_answer_parts, render_tail
 from council.render.plain import PlainView
 from council.render.report import build_report
-from council.render.tail import RULE, list_labels, strip_tail
-from council.runs.continuation import Turn, select_turns
+from council.render.tail import RULE, strip_tail
+from council.runs.continuation import ConversationContext, Turn, select_turns
 from council.runs.service import Convener
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
-from council.text_cleanup import clean, quote_tail_lines, single_line
+from council.text_cleanup import clean, is_tail_line, may_become_tail_line, next_fence, single_line
 from council.types import Json, Roster, Seat
 
 # Messages
@@ -65,11 +65,11 @@ class ChatQuestion:
     @property
     def material(self) -> Material:
         """The context as material. Words of the question never name files."""
-        context = select_turns(self.turns) if self.turns else None
+        context = select_turns(self.turns) if self.turns else ConversationContext((), ())
         system = ((SYSTEM_FILE, self.system),) if self.system else ()
-        earlier, left_out = (context.files, context.skipped) if context else ((), ())
+        earlier = (*system, *context.files)
         return Material(
-            match=False, names_files=False, earlier=(*system, *earlier), left_out=left_out, attachments=self.files
+            match=False, names_files=False, earlier=earlier, left_out=context.skipped, attachments=self.files
         )
 
 
@@ -77,16 +77,15 @@ def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
     """Return the last message as the question. Raise UsageError unless it is a text of the user."""
     if not messages:
         raise UsageError("there is no message, nothing was sent: write a question", field="messages")
-    if messages[-1].role != "user":
-        line = (
-            f'the role of the last message is {quote_value(messages[-1].role)}: end with a message of the role "user"'
-        )
+    last = messages[-1]
+    if last.role != "user":
+        line = f'the role of the last message is {quote_value(last.role)}: end with a message of the role "user"'
         raise UsageError(line, field="messages")
-    if not messages[-1].text.strip():
+    if not last.text.strip():
         raise UsageError("the last message has no text, nothing was sent: write the question in it", field="messages")
     system = "\n\n".join(one.text for one in messages if one.role in ("system", "developer") and one.text.strip())
     files = tuple(file for one in messages for file in one.files)
-    return ChatQuestion(messages[-1].text, system, tuple(_read_turns(messages[:-1])), files)
+    return ChatQuestion(last.text, system, tuple(_read_turns(messages[:-1])), files)
 
 
 def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
@@ -131,13 +130,14 @@ async def plan_chat(convener: Convener, model: ChatModel, question: ChatQuestion
     if made.refusal and NO_SEARCH in made.options:  # the answer says that no research was made
         options = {**options, NO_SEARCH: True}
         made = await plan(made.protocol.name, options, material)
-    is_review = made.question.task == "validate"
-    if is_review and made.packet.refusal and "\n" not in question.text.strip():
+    if made.question.task != "validate":
+        return made
+    if "\n" in question.text.strip():  # the message itself is under review
+        material = replace(material, attachments=((MESSAGE_FILE, question.text), *material.attachments))
+        return await plan(made.protocol.name, options, material)
+    if made.packet.refusal:
         fix = "write the text under review below the first line of the message, or attach it"
         raise UsageError(f"nothing to review, no call was made: {fix}", field="messages")
-    if is_review and "\n" in question.text.strip():  # the message itself is under review
-        material = replace(material, attachments=((MESSAGE_FILE, question.text), *material.attachments))
-        made = await plan(made.protocol.name, options, material)
     return made
 
 
@@ -188,43 +188,34 @@ ENDS_OF_TEXT = (ev.Faulted, ev.WasAbsent, ev.Attempted)  # the text that their s
 SHOWN_EVENTS = (ev.Resumed, ev.PhaseStarted, ev.Attempted, ev.Faulted, ev.WasAbsent, ev.LookedUp, ev.Noted, ev.Fetching)
 
 
-MISSING_MARK = "! "  # of a line about a missing part
-
-
 class LineQuoter:
     """Quote the lines of a text that arrives in pieces as `quote_tail_lines` quotes them in the whole text."""
 
     def __init__(self) -> None:
-        self._held = ""  # start of a line that is not decided yet
-        self._is_inside_line = False  # the start of this line was passed on
+        self._line = ""  # the current line so far
+        self._passed = 0  # characters of it that were passed on
+        self._fence = ""  # open code fence
 
     @property
     def is_holding(self) -> bool:
-        return bool(self._held)
+        return bool(self._line) and not self._passed
 
     def feed(self, text: str) -> str:
-        """Return what can be shown. The start of a line is held back while it may become the label of one of ours."""
-        *lines, rest = f"{self._held}{text}".split("\n")
-        self._held = ""
-        shown = [f"{self._take(line)}\n" for line in lines]
-        if rest and (self._is_inside_line or not _may_become_label(rest)):
-            shown.append(self._take(rest))
-            self._is_inside_line = True
-        else:
-            self._held = rest
-        return "".join(shown)
+        """Return what can be shown. The start of a line is held back while it may become one of ours."""
+        *lines, rest = text.split("\n")
+        return "".join([*(self._take(line, "\n") for line in lines), self._take(rest, "")])
 
-    def _take(self, line: str) -> str:
-        """Return a line, or the rest of one whose start was passed on."""
-        shown = line if self._is_inside_line else quote_tail_lines(line)
-        self._is_inside_line = False
+    def _take(self, part: str, end: str) -> str:
+        self._line += part
+        is_start = not self._passed and not self._fence
+        if is_start and not end and may_become_tail_line(self._line):
+            return ""
+        mark = "> " if is_start and is_tail_line(self._line) else ""
+        shown = f"{mark}{self._line[self._passed :]}{end}"
+        self._passed = len(self._line)
+        if end:
+            self._fence, self._line, self._passed = next_fence(self._line, self._fence), "", 0
         return shown
-
-
-def _may_become_label(start: str) -> bool:
-    """Return whether the start of a line may become a label of the tail, or the mark of a missing part."""
-    bare = start.lstrip(" \t").lstrip("*_").rstrip("*_")
-    return MISSING_MARK.startswith(start) or any(label.startswith(bare) for label in list_labels())
 
 
 class PromptTokens(TypedDict):
@@ -442,13 +433,9 @@ class ChatFold:
     def summary(self) -> ChatSummary:
         """The object `council` of the last chunk."""
         report = build_report(self.minutes)
-        return {
-            "run": report["run"],
-            "status": report["status"],
-            "trust": report["trust"],
-            "cost": report["cost"],
-            "degraded": report["degraded"],
-        }
+        return cast(
+            "ChatSummary", {name: value for name, value in report.items() if name in ChatSummary.__annotations__}
+        )
 
 
 def _split_verdict(text: str) -> tuple[list[str], str]:

@@ -16,6 +16,9 @@ DEFAULT_MODEL = "council"  # the words of the question choose the protocol
 ROSTER_PREFIX = "council/roster:"
 TITLE_MODEL = "council/title"
 TITLE_PROTOCOL = "title"
+EFFORT_HELP = "How long reasoning members think before they answer."
+CHECK_HELP = "Have two seats of other vendors look for errors in the answer, and its author correct what is right."
+TAIL_HELP = "false leaves out the lines after the answer: outcome, who differs, trust."
 
 
 @dataclass(frozen=True, slots=True)

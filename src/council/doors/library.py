@@ -8,25 +8,27 @@ import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from council import protocols
+from council.doors.task_stream import TaskStream, iterate_results
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.events import Entry
 from council.flags import negatable_options
 from council.members.base import Member
+from council.planning.intent import format_suggestion
 from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.report_object import Report
 from council.runs.run_context import close_shared
 from council.runs.service import Convener
+from council.settings import SettingFlags
 from council.store.interface import RunRow
-from council.types import Json
 
 if TYPE_CHECKING:
     from council.engine.plan_object import PlanObject
@@ -135,42 +137,22 @@ class RunOptions(QuestionOptions, RunSettings, ProtocolOptions, total=False):
     """Keyword arguments of `convene`, `convene_sync`, `stream` and `Client`. None is the same as not given."""
 
 
-FLAG_SETTINGS = (
-    "timeout",
-    "max_cost",
-    "allow_unpriced",
-    "effort",
-    "grace",
-    "hedge",
-    "check",
-    "no_warm",
-    "no_resend",
-    "packet_tokens",
-    "report_dir",
-    "seats",
-    "models",
-    "cheap",
-    "seat_count",
-    "exclude_family",
-    "profile",
-    "trust",
-)
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")
 
 
-class RunStream(AsyncIterator[Entry]):
+class RunStream(TaskStream[Entry]):
     """The events of a run while it happens.
 
     The run is a separate task; closing the stream stops it, and it can be resumed.
     """
 
     def __init__(self, entries: AsyncGenerator[Entry, None], *, tail: bool = True) -> None:
-        self._entries = entries
+        super().__init__(entries)
         self._minutes = Minutes()
         self._tail = tail
 
     async def __anext__(self) -> Entry:
-        entry = await anext(self._entries)
+        entry = await super().__anext__()
         self._minutes.on_event(entry)
         return entry
 
@@ -186,24 +168,10 @@ class RunStream(AsyncIterator[Entry]):
             raise UsageError("the run has not started, so it has no report: read its events first")
         return make_report(self._minutes, tail=self._tail)
 
-    async def aclose(self) -> None:
-        """Stop the run if it has not ended."""
-        await self._entries.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
-
 
 def make_report(minutes: Minutes, *, tail: bool = True) -> Report:
     report = Report.from_dict(minutes.report or read_report(minutes))
     return report if tail else report.model_copy(update={"tail": []})
-
-
-def wants_tail(given: Mapping[str, Any]) -> bool:
-    return given.get("tail") is not False
 
 
 # Arguments
@@ -240,10 +208,8 @@ def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> No
     names = list(known)
     for name in given:
         if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f'did you mean "{near[0]}"? ' if near else ""
             raise TypeError(
-                f'{function}() has no argument "{name}": {hint}'
+                f'{function}() has no argument "{name}": {format_suggestion(name, names)}'
                 "Options of a protocol of another package go into options={…}"
             )
 
@@ -275,13 +241,13 @@ def check_members(members: Iterable[Any]) -> tuple[Member, ...]:
 def make_convener(
     settings: Mapping[str, Any], records: Convener | None = None, *, keeps_open: bool = False
 ) -> Convener:
-    flags = {name: settings[name] for name in FLAG_SETTINGS if settings.get(name) not in (None, "", (), [], {})}
-    flags = {name: as_flag(value) for name, value in flags.items() if value is not False}
+    given = {name: settings.get(name) for name in SettingFlags.__annotations__}
+    flags = {name: as_flag(value) for name, value in given.items() if value not in (None, "", (), [], {})}
     folder, config = settings.get("folder"), settings.get("config")
     return Convener(
         Path(folder) if folder else None,
         settings.get("env"),
-        flags=flags,
+        flags={name: value for name, value in flags.items() if value is not False},
         config=Path(config) if config else None,
         members=check_members(settings.get("members") or ()),
         store=records.store if records else None,
@@ -314,10 +280,12 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
         from council.packet.attachments import collect_attachments  # only needed for attachments
 
         kept["attachments"] = collect_attachments(given["attach"])
+    named = {name: given[name] for name in ProtocolOptions.__annotations__ if given.get(name) is not None}
+    options = {name: value for name, value in named.items() if value is not False or name in negatable_options()}
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
         [question] if (question or "").strip() else [],
-        list_protocol_options(given),
+        options | dict(given.get("options") or {}),
         protocol=protocol,
         verbose=bool(given.get("verbose")),
         material=material,
@@ -327,52 +295,29 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
     )
 
 
-def list_protocol_options(given: Mapping[str, Any]) -> Json:
-    """Return the options of protocols that were given.
-
-    False is the same as not given for an option that is off by default.
-    """
-    named = {name: given[name] for name in ProtocolOptions.__annotations__ if given.get(name) is not None}
-    on = {name: value for name, value in named.items() if value is not False or name in negatable_options()}
-    return on | dict(given.get("options") or {})
-
-
 # Runs
 
 
-async def iterate_run(
-    question: str, given: Mapping[str, Any], records: Convener | None = None
-) -> AsyncGenerator[Entry, None]:
-    """Run a question as a separate task and yield its events."""
+async def run_question(
+    question: str, given: Mapping[str, Any], records: Convener | None, on_event: Callable[[Entry], None]
+) -> Minutes:
     convener = make_convener(given, records, keeps_open=True)
-    queue: asyncio.Queue[Entry | None] = asyncio.Queue()
-
-    async def work() -> None:
-        try:
-            plan = await make_plan(convener, question, given, will_run=True)
-            await convener.run(plan, queue.put_nowait)
-        finally:
-            queue.put_nowait(None)
-
-    run = asyncio.ensure_future(work())
     try:
-        while (entry := await queue.get()) is not None:
-            yield entry
-        await run
+        return await convener.run(await make_plan(convener, question, given, will_run=True), on_event)
     finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
         await convener.close()
+
+
+def stream_run(question: str, given: Mapping[str, Any], records: Convener | None = None) -> RunStream:
+    """Run a question as a separate task, and return its events."""
+    return RunStream(
+        iterate_results(partial(run_question, question, given, records)), tail=given.get("tail") is not False
+    )
 
 
 async def run_to_report(question: str, given: Mapping[str, Any], records: Convener | None = None) -> Report:
     """Run a question and return its report, which needs no events."""
-    convener = make_convener(given, records, keeps_open=True)
-    try:
-        minutes = await convener.run(await make_plan(convener, question, given, will_run=True), _ignore)
-    finally:
-        await convener.close()
-    return make_report(minutes, tail=wants_tail(given))
+    return make_report(await run_question(question, given, records, _ignore), tail=given.get("tail") is not False)
 
 
 @explicit
@@ -382,7 +327,7 @@ def stream(question: str, **options: Unpack[RunOptions]) -> RunStream:
     The run starts with the first event that is read.
     """
     check_names("stream", options, RunOptions.__annotations__)
-    return RunStream(iterate_run(question, options), tail=wants_tail(options))
+    return stream_run(question, options)
 
 
 @explicit
@@ -447,8 +392,7 @@ class Client:
     def stream(self, question: str, **options: Unpack[RunOptions]) -> RunStream:
         """Start a run and return a stream of its events."""
         check_names("stream", options, RunOptions.__annotations__)
-        given = {**self._options, **options}
-        return RunStream(iterate_run(question, given, self._records), tail=wants_tail(given))
+        return stream_run(question, {**self._options, **options}, self._records)
 
     @explicit
     async def convene(self, question: str, **options: Unpack[RunOptions]) -> Report:
@@ -484,8 +428,8 @@ class Client:
         check_names("resume", settings, RunSettings.__annotations__)
         given = {**self._options, **settings}
         resend = not given.get("no_resend")
-        work = self._use(self._share(given), lambda convener: convener.resume(run, _ignore, resend=resend))
-        return make_report(await work)
+        shared = make_convener(given, self._records)
+        return make_report(await self._use(shared, lambda convener: convener.resume(run, _ignore, resend=resend)))
 
     @explicit
     async def fork(
@@ -499,7 +443,8 @@ class Client:
         """Start a new run that reuses the answers of a run before `phase`, with other members for some seats."""
         check_names("fork", settings, RunSettings.__annotations__)
         given = {**self._options, **settings, "seats": None}
-        work = self._use(self._share(given), lambda convener: convener.fork(run, _ignore, phase=phase, seats=seats))
+        shared = make_convener(given, self._records)
+        work = self._use(shared, lambda convener: convener.fork(run, _ignore, phase=phase, seats=seats))
         return make_report(await work)
 
     async def cancel(self, run: str) -> bool:
@@ -519,9 +464,6 @@ class Client:
     def follow(self, run: str) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""
         return self._records.follow(run)
-
-    def _share(self, given: Mapping[str, Any]) -> Convener:
-        return make_convener(given, self._records)
 
     async def _use(self, convener: Convener, work: Callable[[Convener], Awaitable[T]]) -> T:
         try:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from urllib.parse import unquote, urlsplit
 
 from council.errors import UsageError
@@ -27,12 +28,17 @@ from council.packet.files import (
 from council.packet.gate import MAX_FILE_BYTES, MAX_LISTED_SECRETS, Gate
 from council.packet.git import find_repo
 from council.packet.secret_filter import find_secrets
-from council.settings import Settings, load_settings
+from council.runs.database_worker import embed_worker
+from council.runs.service import Convener
+from council.settings import SettingFlags, Settings, load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.settings.workspace_trust import TrustSource
 from council.text_cleanup import clean
-from council.types import Json, estimate_tokens
+from council.types import Json, estimate_tokens, repair_surrogates
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 FILE_OPTIONS = ("roster", "preset", "perspectives_file")
 UNRESTRICTED_KINDS = ("", "cli", "human")  # "": a short name, which resolves only to configured members
@@ -53,6 +59,24 @@ class Owner:
     def settings(self, folder: Path) -> Settings:
         """Load the settings of a folder without caller options."""
         return load_settings(folder, self.env, flags={"max_cost": self.max_cost}, config=self.config)
+
+    @asynccontextmanager
+    async def open_convener(
+        self, records: Convener, folder: Path | None = None, flags: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[Convener]:
+        """Yield a convener for one request, because planning can change a convener's folder. It uses the same store."""
+        folder = folder or self.folder
+        convener = Convener(folder, self.env, flags=flags or {}, config=self.config, store=records.store)
+        try:
+            yield convener
+        finally:
+            await convener.close()
+
+    def run_worker(self, records: Convener) -> AbstractAsyncContextManager[None]:
+        """Execute runs of a shared store, inside the block."""
+        if not self.has_worker:
+            return nullcontext()
+        return embed_worker(records.find_store(), self.env, self.folder, self.config)
 
     def describe_untrusted(self) -> str:
         """Return one line if runs in the owner's folder are refused until its settings are trusted, else ""."""
@@ -76,7 +100,7 @@ class BudgetCaps:
 
         Raise UsageError if the caller asks for more than allowed.
         """
-        limit = _min_amount(self.run, here.run)
+        limit = min_amount(self.run, here.run)
         if requested is not None and limit is not None and requested > limit:
             raise UsageError(
                 f'max_cost "{requested:g}" exceeds the limit of this server, nothing was spent: use {limit:g} or less, or omit it',
@@ -87,10 +111,10 @@ class BudgetCaps:
                 f'max_cost_per_day of this folder exceeds the limit of this server "{self.day:g}", nothing was spent: '
                 "choose another folder, or lower [budget] max_cost_per_day there"
             )
-        return _min_amount(limit, requested)
+        return min_amount(limit, requested)
 
 
-def _min_amount(*amounts: float | None) -> float | None:
+def min_amount(*amounts: float | None) -> float | None:
     return min((amount for amount in amounts if amount is not None), default=None)
 
 
@@ -120,11 +144,7 @@ def default_root(owner: Owner) -> tuple[Path, ...]:
 
 def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
     """Resolve the folder of a run: the first root by default, or a folder below any root."""
-    place = resolve_path(roots[0] / (requested or "."))
-    if not is_within(place, roots):
-        raise UsageError(
-            f"folder {quote_value(requested)} is outside the allowed roots: use a folder below {_format_roots(roots)}"
-        )
+    place = _resolve_within("folder", requested or ".", roots[0], roots)
     if not place.is_dir():
         raise UsageError(
             f"folder {quote_value(requested)} does not exist: use a folder below {_format_roots(roots)}, or omit it"
@@ -166,11 +186,7 @@ def read_attached(
             name = one.get("name") or "file"
             found.append((name, read_inline(name, one.get("text"), one.get("data"))))
             continue
-        place = resolve_path(folder / one)
-        if not is_within(place, roots):
-            raise UsageError(
-                f"attachment {quote_value(one)} is outside the allowed roots: name a file below {_format_roots(roots)}"
-            )
+        place = _resolve_within("attachment", one, folder, roots)
         if has_secret_name(place.as_posix()) or is_private(place.as_posix()) or ".agents" in place.parts:
             raise UsageError(f"attachment {quote_value(one)} may hold secrets and is never sent: name another file")
         found += read_attachments([place])
@@ -181,40 +197,39 @@ def is_within(place: Path, roots: Sequence[Path]) -> bool:
     return any(place.is_relative_to(root) for root in roots)
 
 
-def resolve_path(place: Path) -> Path:
-    """Resolve a path and its links. Raise UsageError if it is not a valid path."""
+def _resolve_within(what: str, requested: str, folder: Path, roots: Sequence[Path], field: str = "") -> Path:
+    """Resolve a path and its links. Raise UsageError if it is not a valid path, or leads outside the roots."""
     try:
-        return place.resolve()
+        place = (folder / requested).resolve()
     except (OSError, RuntimeError, ValueError):
-        raise UsageError(f"{quote_value(place)} is not a valid path: use another one") from None
+        raise UsageError(f"{what} {quote_value(requested)} is not a valid path: use another one", field=field) from None
+    if not is_within(place, roots):
+        raise UsageError(
+            f"{what} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}",
+            field=field,
+        )
+    return place
 
 
 def check_files(options: Json, folder: Path, roots: Sequence[Path]) -> None:
     """Raise UsageError for options that name a file outside the roots, before the file is read."""
     for name in FILE_OPTIONS:
         requested = options.get(name)
-        if isinstance(requested, str) and not is_within(resolve_path(folder / requested), roots):
-            raise _outside_error(name, requested, roots)
+        if isinstance(requested, str):
+            _resolve_within(name, requested, folder, roots, f"options.{name}")
 
 
 def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], settings: Settings) -> None:
     """Raise UsageError unless the search uses a folder inside the roots or an address configured by the owner."""
     kind, _, value = str(search or "").partition(":")
     takes = getattr(SEARCH.load(kind), "argument", "") if kind in SEARCH else ""
-    if takes == "FOLDER" and not is_within(resolve_path(folder / value), roots):
-        raise _outside_error("search", f"{kind}:{value}", roots)
+    if takes == "FOLDER":
+        _resolve_within("search folder", value, folder, roots, "options.search")
     own = str(settings.search.get("base_url") or "").rstrip("/").removesuffix("/search").rstrip("/")
     if takes == "ADDRESS" and asked is not None and value != own:
         raise UsageError(
             f"search address {quote_value(value)} is not configured on this server: the owner can set it as base_url in [search]"
         )
-
-
-def _outside_error(name: str, requested: str, roots: Sequence[Path]) -> UsageError:
-    return UsageError(
-        f"{name} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}",
-        field=f"options.{name}",
-    )
 
 
 def _format_roots(roots: Sequence[Path]) -> str:
@@ -251,6 +266,26 @@ def _configured_members(settings: Settings) -> Iterator[str]:
 
 
 # Caller options
+
+
+def check_request(
+    owner: Owner, caps: BudgetCaps, folder: Path, request: BaseModel, options: Json
+) -> tuple[Settings, SettingFlags]:
+    """Check the members and the cost of a request. Return the settings of its folder, and those of the request."""
+    settings = owner.settings(folder)
+    settings.require_trust()
+    given = request.model_dump(mode="json", include=set(SettingFlags.__annotations__))
+    named = {name: value for name, value in options.items() if isinstance(value, str)}  # others are refused later
+    explorers = [named["explorer_model"]] if "explorer_model" in named else []
+    check_members([*given["seats"].values(), *given["models"], *explorers], settings)
+    given["profile"] = named.get("profile")
+    given["max_cost"] = caps.effective_cap(BudgetCaps.from_settings(settings), given["max_cost"])
+    return settings, cast("SettingFlags", {name: value for name, value in given.items() if is_filled(value)})
+
+
+def is_filled(value: Any) -> bool:
+    """Return whether a value of a form is not empty. 0 is a value."""
+    return bool(value) or (isinstance(value, int | float) and value is not False)
 
 
 def refuse_owner_options(options: Json) -> None:
@@ -296,9 +331,21 @@ class FilePreview(TypedDict):
 def list_folder(root: Path, path: str) -> list[FileEntry]:
     """List a folder below the root, folders first. Symlinks are followed if their target is inside the root."""
     root = root.resolve()
-    folder = _resolve_folder(root, path)
-    described = (_describe_entry(root, folder / name) for name in _scan_names(folder, path))
-    entries = [entry for entry in described if entry]
+    folder = root / relative_to_root(root, path or ".")
+    place = _resolve_visible(root, folder)
+    shown = f'"{format_path(path)[:200]}"'
+    if place is None:
+        raise UsageError(f"{shown} cannot be listed: choose a folder inside this root")
+    if not place.is_dir():
+        raise UsageError(f"{shown} is not a folder: choose an existing folder")
+    try:
+        with os.scandir(folder) as found:
+            names = [entry.name for entry in islice(found, MAX_FOLDER_ENTRIES + 1)]
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read ({error.strerror}): choose another folder") from None
+    if len(names) > MAX_FOLDER_ENTRIES:
+        raise UsageError(f"{shown} has more than {MAX_FOLDER_ENTRIES:,} entries: choose a folder below it")
+    entries = [entry for name in names if (entry := _describe_entry(root, folder / name))]
     return sorted(entries, key=lambda entry: (entry["kind"] == "file", entry["name"].casefold()))
 
 
@@ -332,20 +379,20 @@ def preview_file(root: Path, path: str) -> FilePreview:
     """
     root = root.resolve()
     name = relative_to_root(root, path)
-    place = _resolve_inside(root, root / name)
-    if place is None or _is_hidden(root, place) or _is_hidden(root, root / name):
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown: choose a file inside this root')
+    place, shown = _resolve_visible(root, root / name), f'"{format_path(path)[:200]}"'
+    if place is None:
+        raise UsageError(f"{shown} cannot be shown: choose a file inside this root")
     try:
         content = read_text_bytes(root, place.relative_to(root).as_posix(), MAX_FILE_BYTES)
     except Unreadable as error:
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({error.why}): choose a text file') from None
+        raise UsageError(f"{shown} cannot be shown ({error.why}): choose a text file") from None
     baseline = Baseline(root, trust=TrustSource(os.environ))
     strict, masking = Gate(root, baseline=baseline), Gate(root, redact=True, baseline=baseline)
     strict.read_file(name, content)
     text = masking.read_file(name, content)
     if text is None:
         why = next((skipped.why for skipped in masking.skipped.values()), "refused")
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({why}): choose a text file')
+        raise UsageError(f"{shown} cannot be shown ({why}): choose a text file")
     return {
         "path": name,
         "bytes": len(content),
@@ -356,69 +403,35 @@ def preview_file(root: Path, path: str) -> FilePreview:
     }
 
 
-def _resolve_folder(root: Path, path: str) -> Path:
-    name = relative_to_root(root, path or ".")
-    place = _resolve_inside(root, root / name)
-    if place is None or _is_hidden(root, place) or _is_hidden(root, root / name):
-        raise UsageError(f'"{format_path(path)[:200]}" cannot be listed: choose a folder inside this root')
-    if not place.is_dir():
-        raise UsageError(f'"{format_path(path)[:200]}" is not a folder: choose an existing folder')
-    return root / name
-
-
-def _scan_names(place: Path, path: str) -> Iterator[str]:
-    try:
-        with os.scandir(place) as entries:
-            for n, entry in enumerate(entries):
-                if n == MAX_FOLDER_ENTRIES:
-                    raise UsageError(
-                        f'"{format_path(path)[:200] or "."}" has more than {MAX_FOLDER_ENTRIES:,} entries: choose a folder below it'
-                    )
-                yield entry.name
-    except OSError as error:
-        raise UsageError(
-            f'"{format_path(path)[:200]}" cannot be read ({error.strerror}): choose another folder'
-        ) from None
-
-
 def _describe_entry(root: Path, place: Path) -> FileEntry | None:
-    """Describe one entry. Return None if it is private, leads outside the root, or is neither file nor folder."""
-    target = _resolve_inside(root, place)
-    if target is None or _is_hidden(root, place) or _is_hidden(root, target) or not _is_utf8(place.name):
+    """Describe one entry. Return None if it is not to be seen, or is neither a file nor a folder."""
+    target = _resolve_visible(root, place)
+    if target is None or repair_surrogates(place.name) != place.name:
         return None
-    if find_secrets(place.relative_to(root).as_posix()):  # the gate refuses a file whose name shows one
+    path = place.relative_to(root).as_posix()
+    if find_secrets(path):  # the gate refuses a file whose name shows one
         return None
     try:
         status = target.stat()
     except OSError:
         return None
-    path = place.relative_to(root).as_posix()
     if stat.S_ISDIR(status.st_mode):
         return {"name": place.name, "path": path, "kind": "folder", "bytes": None}
-    if stat.S_ISREG(status.st_mode):
-        return {"name": place.name, "path": path, "kind": "file", "bytes": status.st_size}
-    return None
+    is_file = stat.S_ISREG(status.st_mode)
+    return {"name": place.name, "path": path, "kind": "file", "bytes": status.st_size} if is_file else None
 
 
-def _resolve_inside(root: Path, place: Path) -> Path | None:
-    """Resolve a path with its symlinks. Return None if it does not exist or leads outside the root."""
+def _resolve_visible(root: Path, place: Path) -> Path | None:
+    """Resolve a path with its symlinks. Return None if it does not exist, is private or leads outside the root."""
     try:
         target = place.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         return None
-    return target if target.is_relative_to(root) else None
+    is_visible = target.is_relative_to(root) and not _is_hidden(root, place) and not _is_hidden(root, target)
+    return target if is_visible else None
 
 
 def _is_hidden(root: Path, place: Path) -> bool:
     """Return whether an entry is private, or is a folder in which every file would be denied."""
     name = place.relative_to(root).as_posix()
     return is_private(name) or has_secret_name(f"{name}/any" if place.is_dir() else name)
-
-
-def _is_utf8(name: str) -> bool:
-    """Return whether a name is valid UTF-8; any other name could not be sent back by a client."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -17,7 +17,8 @@ import click
 import llm
 from pydantic import Field
 
-from council.doors.chat_models import ChatModel, list_models, list_rosters
+from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP, ChatModel, list_models, list_rosters
+from council.doors.task_stream import iterate_results
 from council.errors import CouncilError, message_for
 from council.protocols.seats import PanelContext
 from council.settings import load_settings
@@ -32,32 +33,16 @@ if TYPE_CHECKING:
     from council.events import Entry
 
 
-ATTACHMENT_TYPES = {
-    "image/png",
-    "image/jpeg",
-    "image/webp",
-    "image/gif",
-    "application/pdf",
-    "text/plain",
-    "text/markdown",
-}
+IMAGE_TYPES = {"image/png", "image/jpeg", "image/webp", "image/gif"}
+ATTACHMENT_TYPES = {*IMAGE_TYPES, "application/pdf", "text/plain", "text/markdown"}
 EVENT_TYPES = {"content": "text", "reasoning": "reasoning"}  # by kind of a piece; any other is an error
 
 
 class CouncilOptions(llm.Options):
-    """Options of `llm -o NAME VALUE`."""
-
     max_cost: float | None = Field(default=None, ge=0, description="Stop before the council could cost more dollars.")
-    effort: Literal["low", "medium", "high"] | None = Field(
-        default=None, description="How long reasoning members think before they answer."
-    )
-    check: bool | None = Field(
-        default=None,
-        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
-    )
-    tail: bool | None = Field(
-        default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."
-    )
+    effort: Literal["low", "medium", "high"] | None = Field(default=None, description=EFFORT_HELP)
+    check: bool | None = Field(default=None, description=CHECK_HELP)
+    tail: bool | None = Field(default=None, description=TAIL_HELP)
 
 
 @llm.hookimpl
@@ -112,27 +97,19 @@ async def iter_pieces(model: ChatModel, prompt: Any, response: Any, *, stream: b
     question = read_messages(messages)
     left_out = {"tail", "check"} if model.is_title else {"tail"}
     flags = {name: value for name, value in prompt.options.model_dump(exclude=left_out).items() if value is not None}
-    entries: asyncio.Queue[Entry | None] = asyncio.Queue()
-    convener = Convener(flags=flags)
     with tempfile.TemporaryDirectory(prefix="council-") as folder:
 
-        async def work() -> None:
+        async def work(on_event: Callable[[Entry], None]) -> None:
+            convener = Convener(flags=flags)
             try:
-                plan = await plan_chat(convener, model, question, Path(folder))
-                await convener.run(plan, entries.put_nowait)
+                await convener.run(await plan_chat(convener, model, question, Path(folder)), on_event)
             finally:
-                entries.put_nowait(None)
+                await convener.close()
 
-        run = asyncio.ensure_future(work())
-        try:
-            while (entry := await entries.get()) is not None:
+        async with aclosing(iterate_results(work)) as entries:
+            async for entry in entries:
                 for piece in fold.read(entry):
                     yield piece
-            await run
-        finally:
-            run.cancel()
-            await asyncio.gather(run, return_exceptions=True)
-            await convener.close()
     response.set_usage(input=fold.usage["prompt_tokens"], output=fold.usage["completion_tokens"])
     response.response_json = {"council": fold.summary}
 
@@ -151,8 +128,8 @@ async def iter_events(
         raise RunError(message_for(error, "cli")) from None
 
 
-class CouncilModel(llm.Model):
-    """A council as a model."""
+class ModelFields:
+    """What both kinds of model have."""
 
     can_stream = True
     attachment_types = ATTACHMENT_TYPES
@@ -161,6 +138,8 @@ class CouncilModel(llm.Model):
     def __init__(self, model: ChatModel) -> None:
         self.model_id, self._model = model.id, model
 
+
+class CouncilModel(ModelFields, llm.Model):
     def execute(self, prompt: Any, stream: bool, response: Any, conversation: Any) -> Iterator[StreamEvent]:
         """Run the council in another thread, because the caller may have an event loop."""
         events: queue.SimpleQueue[StreamEvent | BaseException | None] = queue.SimpleQueue()
@@ -194,15 +173,8 @@ class CouncilModel(llm.Model):
             thread.join()
 
 
-class AsyncCouncilModel(llm.AsyncModel):
+class AsyncCouncilModel(ModelFields, llm.AsyncModel):
     """A council as a model, for programs with an event loop."""
-
-    can_stream = True
-    attachment_types = ATTACHMENT_TYPES
-    Options = CouncilOptions
-
-    def __init__(self, model: ChatModel) -> None:
-        self.model_id, self._model = model.id, model
 
     async def execute(
         self, prompt: Any, stream: bool, response: Any, conversation: Any

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict, cast
+from typing import Annotated, Any, ClassVar, Literal, TypedDict, cast
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -21,12 +21,13 @@ from council.engine.reply import Reply, also_named
 from council.engine.reply_form import Choices
 from council.errors import QuorumLost
 from council.evals.statistics import (
-    LEVEL,
-    MIN_QUESTIONS,
     Interval,
     bootstrap_mean,
     count_needed_questions,
     format_p,
+    format_power,
+    is_decided,
+    read_interval,
     sign_test,
 )
 from council.protocols import Protocol, find_protocol
@@ -135,16 +136,20 @@ class Preference(Reply):
 # The rule for two orders
 
 
-class JudgementObject(TypedDict):
+Outcome = Literal["text", "base", "tie"]
+POINTS: Mapping[Outcome, float] = {"text": 1.0, "tie": 0.5, "base": 0.0}
+
+
+class Judgement(TypedDict):
     """What one judge says about a text and the base, from both orders."""
 
-    outcome: Literal["text", "base", "tie"]
-    inconsistent: bool
-    score: float | None
+    outcome: Outcome
+    inconsistent: bool  # the judge preferred a position, not a text
+    score: float | None  # of the text, mean of both orders
     base_score: float | None
 
 
-class JudgementRow(JudgementObject):
+class JudgementRow(Judgement):
     """The judgement of a seat, with its replies in both orders."""
 
     seat: str
@@ -159,45 +164,20 @@ class ComparisonDetails(TypedDict):
     absent: dict[str, str]  # seat → why it has no readable reply in both orders
 
 
-class Judgement(NamedTuple):
-    """What one judge says about a text and the base, from both orders."""
-
-    outcome: Literal["text", "base", "tie"]
-    is_inconsistent: bool = False  # the judge preferred a position, not a text
-    score: float | None = None  # of the text, mean of both orders
-    base_score: float | None = None
-
-    @property
-    def points(self) -> float:
-        return {"text": 1.0, "tie": 0.5, "base": 0.0}[self.outcome]
-
-    def as_json(self) -> JudgementObject:
-        return {
-            "outcome": self.outcome,
-            "inconsistent": self.is_inconsistent,
-            "score": self.score,
-            "base_score": self.base_score,
-        }
-
-
 def join_orders(forward: Preference, swapped: Preference) -> Judgement:
     """Return the judgement of a judge: a text wins if it is preferred in both orders, everything else is a tie.
 
     The text is A in `forward` and B in `swapped`.
     """
-    first = {"A": "text", "B": "base", "tie": "tie"}[forward.better]
-    second = {"A": "base", "B": "text", "tie": "tie"}[swapped.better]
-    scores = (_mean_known(forward.score_a, swapped.score_b), _mean_known(forward.score_b, swapped.score_a))
-    if first == second == "text":
-        return Judgement("text", False, *scores)
-    if first == second == "base":
-        return Judgement("base", False, *scores)
-    return Judgement("tie", forward.better == swapped.better != "tie", *scores)
-
-
-def _mean_known(first: float | None, second: float | None) -> float | None:
-    known = [score for score in (first, second) if score is not None]
-    return math.fsum(known) / len(known) if known else None
+    names: Mapping[str, Outcome] = {"A": "text", "B": "base", "tie": "tie"}
+    swapped_names: Mapping[str, Outcome] = {"A": "base", "B": "text", "tie": "tie"}
+    first, second = names[forward.better], swapped_names[swapped.better]
+    return {
+        "outcome": first if first == second else "tie",
+        "inconsistent": forward.better == swapped.better != "tie",
+        "score": _mean([forward.score_a, swapped.score_b]),
+        "base_score": _mean([forward.score_b, swapped.score_a]),
+    }
 
 
 # Texts and judges
@@ -275,7 +255,7 @@ def decide(forward: Round[Preference], swapped: Round[Preference]) -> Verdict:
         first, second = forward[name], swapped[name]
         joined = join_orders(first.reply, second.reply)
         replies = [first.reply.model_dump(), second.reply.model_dump()]
-        rows.append({"seat": name, "member": first.outcome.served_by, **joined.as_json(), "replies": replies})
+        rows.append({"seat": name, "member": first.outcome.served_by, **joined, "replies": replies})
     return Verdict(describe_judgements(rows, absent), details={"judgements": rows, "absent": absent})
 
 
@@ -319,144 +299,79 @@ PROTOCOL = Protocol(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The comparison of two texts for one question."""
-
     run: str
     words: int
     base_words: int
-    judgements: tuple[Judgement, ...]
+    judgements: Sequence[JudgementRow]
     absent: int = 0  # judges without a readable reply in both orders
-    judges: tuple[str, ...] = ()  # the members of the judgements
 
     @property
     def share(self) -> float:
         """The share of the judges that prefer the text; a tie counts half."""
-        return math.fsum(one.points for one in self.judgements) / len(self.judgements)
+        return math.fsum(POINTS[one["outcome"]] for one in self.judgements) / len(self.judgements)
 
     @property
     def is_equal_length(self) -> bool:
         return abs(self.words - self.base_words) <= EQUAL_LENGTH * max(self.words, self.base_words)
 
 
-def read_details(minutes: Minutes) -> ComparisonDetails:
-    """Return the details that a comparison stored."""
-    return cast("ComparisonDetails", minutes.verdict["details"])
+def read_pair(run: str, minutes: Minutes, text: str, base: str) -> Pair:
+    details = cast("ComparisonDetails", minutes.verdict["details"])
+    return Pair(run, count_words(text), count_words(base), details["judgements"], len(details["absent"]))
 
 
-def read_pair(run: str, details: ComparisonDetails, text: str, base: str) -> Pair:
-    """Return the comparison that a run recorded."""
-    rows = details["judgements"]
-    judgements = tuple(Judgement(row["outcome"], row["inconsistent"], row["score"], row["base_score"]) for row in rows)
-    judges = tuple(row["member"] for row in rows)
-    return Pair(run, count_words(text), count_words(base), judgements, len(details["absent"]), judges)
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One arm against the base. `questions` counts those that at least one judge compared."""
-
-    preference: Interval
-    p_value: float  # sign test over the questions that are no tie
-    won: int
-    lost: int
-    ties: int
-    inconsistent: int  # of the ties
-    absent: int
-    agreement: float | None  # share of the pairs of judges that agree on a question
-    score: float | None
-    base_score: float | None
-    words: float | None
-    base_words: float | None
-    equal_length: Interval
-
-    @property
-    def questions(self) -> int:
-        return self.preference.n
-
-    @property
-    def comparisons(self) -> int:
-        return self.won + self.lost + self.ties
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether there are enough questions, the interval leaves one half out, and the test agrees."""
-        is_apart = self.preference.low > 0.5 or self.preference.high < 0.5
-        return self.questions >= MIN_QUESTIONS and is_apart and self.p_value < 1 - LEVEL
-
-    @property
-    def needed_questions(self) -> int | None:
-        """About how many questions would decide a preference of this size; None if it is one half."""
-        mean, low, high, n = self.preference
-        return count_needed_questions(Interval(2 * mean - 1, 2 * low - 1, 2 * high - 1, n)) if n else None
-
-    @property
-    def equal_length_preference(self) -> Interval | None:
-        """The preference among texts of about equal length; None for too few questions."""
-        return self.equal_length if self.equal_length.n >= MIN_EQUAL_LENGTH else None
-
-    def as_json(self) -> PreferenceObject:
-        even = self.equal_length_preference
-        return {
-            "preference": self.preference.as_json(),
-            "p_value": round(self.p_value, 6),
-            "decided": self.is_decided,
-            "needed_questions": self.needed_questions,
-            "comparisons": self.comparisons,
-            "won": self.won,
-            "lost": self.lost,
-            "ties": self.ties,
-            "inconsistent": self.inconsistent,
-            "absent": self.absent,
-            "agreement": _round(self.agreement),
-            "score": _round(self.score),
-            "base_score": _round(self.base_score),
-            "words": _round(self.words),
-            "base_words": _round(self.base_words),
-            "equal_length": {"n": self.equal_length.n, "preference": even.as_json() if even else None},
-        }
-
-
-def _round(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
-
-
-def summarize(pairs: Iterable[Pair]) -> Summary:
+def summarize(pairs: Iterable[Pair]) -> PreferenceObject:
     """Return the summary of one arm against the base. Questions that no judge compared count only as absent."""
     known = list(pairs)
     judged = [pair for pair in known if pair.judgements]
     shares = [pair.share for pair in judged]
     judgements = [one for pair in judged for one in pair.judgements]
+    outcomes = [one["outcome"] for one in judgements]
+    same = [a["outcome"] == b["outcome"] for pair in judged for a, b in combinations(pair.judgements, 2)]
     scored = [
-        [(one.score, one.base_score) for one in pair.judgements if one.score is not None and one.base_score is not None]
+        [
+            (one["score"], one["base_score"])
+            for one in pair.judgements
+            if one["score"] is not None and one["base_score"] is not None
+        ]
         for pair in judged
     ]
-    return Summary(
-        preference=bootstrap_mean(shares),
-        p_value=sign_test(sum(share > 0.5 for share in shares), sum(share < 0.5 for share in shares)),
-        won=sum(one.outcome == "text" for one in judgements),
-        lost=sum(one.outcome == "base" for one in judgements),
-        ties=sum(one.outcome == "tie" for one in judgements),
-        inconsistent=sum(one.is_inconsistent for one in judgements),
-        absent=sum(pair.absent for pair in known),
-        agreement=measure_judge_agreement(judged),
-        score=_mean([_mean([mine for mine, _ in rows]) for rows in scored]),
-        base_score=_mean([_mean([theirs for _, theirs in rows]) for rows in scored]),
-        words=_mean([pair.words for pair in judged]),
-        base_words=_mean([pair.base_words for pair in judged]),
-        equal_length=bootstrap_mean([pair.share for pair in judged if pair.is_equal_length]),
-    )
-
-
-def measure_judge_agreement(pairs: Iterable[Pair]) -> float | None:
-    """Return the share of the pairs of judges that say the same on a question; None with one judge."""
-    same = [a.outcome == b.outcome for pair in pairs for a, b in combinations(pair.judgements, 2)]
-    return sum(same) / len(same) if same else None
+    preference = bootstrap_mean(shares)
+    p_value = sign_test(sum(share > 0.5 for share in shares), sum(share < 0.5 for share in shares))
+    mean, low, high, n = preference
+    difference = Interval(2 * mean - 1, 2 * low - 1, 2 * high - 1, n)  # of the shares that prefer the text and the base
+    even = [pair.share for pair in judged if pair.is_equal_length]
+    return {
+        "preference": preference.as_json(),
+        "p_value": round(p_value, 6),
+        "decided": is_decided(difference, p_value),
+        "needed_questions": count_needed_questions(difference) if preference.n else None,
+        "comparisons": len(judgements),
+        "won": outcomes.count("text"),
+        "lost": outcomes.count("base"),
+        "ties": outcomes.count("tie"),
+        "inconsistent": sum(one["inconsistent"] for one in judgements),
+        "absent": sum(pair.absent for pair in known),
+        "agreement": _round(_mean(same)),
+        "score": _round(_mean([_mean([mine for mine, _ in rows]) for rows in scored])),
+        "base_score": _round(_mean([_mean([theirs for _, theirs in rows]) for rows in scored])),
+        "words": _round(_mean([pair.words for pair in judged])),
+        "base_words": _round(_mean([pair.base_words for pair in judged])),
+        "equal_length": {
+            "n": len(even),
+            "preference": bootstrap_mean(even).as_json() if len(even) >= MIN_EQUAL_LENGTH else None,
+        },
+    }
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     """Return the mean of the known values."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 # Results of an evaluation
@@ -479,16 +394,14 @@ class BlindTable:
 
     @property
     def judges(self) -> list[str]:
-        return sorted({name for pairs in self.pairs.values() for pair in pairs.values() for name in pair.judges})
+        found = (pair.judgements for pairs in self.pairs.values() for pair in pairs.values())
+        return sorted({one["member"] for judgements in found for one in judgements})
 
     @property
     def judging_members(self) -> dict[str, list[str]]:
         """The judges that wrote texts of an arm too, with these arms."""
         found = {judge: [arm for arm, names in self.members.items() if judge in names] for judge in self.judges}
         return {judge: arms for judge, arms in found.items() if arms}
-
-    def summarize(self, arm: str) -> Summary:
-        return summarize(self.pairs[arm].values())
 
     def as_json(self) -> BlindObject:
         return {
@@ -504,11 +417,13 @@ class BlindTable:
         if arm not in self.pairs:
             return None
         runs = {item: pair.run for item, pair in self.pairs[arm].items()}
-        return {"against": self.against, **self.summarize(arm).as_json(), "runs": runs}
+        return {"against": self.against, **summarize(self.pairs[arm].values()), "runs": runs}
 
     def conclude(self) -> list[str]:
         """Return what the comparisons show, and plainly what they do not."""
-        lines = [line for arm in self.pairs for line in self._conclude_arm(arm, self.summarize(arm))]
+        lines = [
+            line for arm, pairs in self.pairs.items() for line in self._conclude_arm(arm, summarize(pairs.values()))
+        ]
         if self.unfinished:
             lines.append(f"{self.unfinished} comparisons are missing: run the same command again to complete them.")
         if shared := self.judging_members:
@@ -516,43 +431,43 @@ class BlindTable:
             lines.append(f"Judges that also wrote texts, which they may favour: {named}. --judges names other ones.")
         return lines
 
-    def _conclude_arm(self, arm: str, found: Summary) -> Iterable[str]:
-        if not found.questions:
+    def _conclude_arm(self, arm: str, found: PreferenceObject) -> Iterable[str]:
+        preference = read_interval(found["preference"])
+        if preference is None:
             yield f"{arm}: no judge compared its texts with those of {self.against}, so nothing is concluded."
             return
-        share = f"{_format_interval(found.preference)}, p {format_p(found.p_value)}"
-        if found.is_decided:
-            better, worse = (arm, self.against) if found.preference.mean > 0.5 else (self.against, arm)
+        share = f"{_format_interval(preference)}, p {format_p(found['p_value'])}"
+        if found["decided"]:
+            better, worse = (arm, self.against) if preference.mean > 0.5 else (self.against, arm)
             yield f"{better} is preferred to {worse}: {arm} in {share}."
         else:
-            need = found.needed_questions
-            more = f"; at this rate about {need:,} questions would decide it with 80 % power" if need else ""
+            more = format_power(found["needed_questions"])
             yield f"{arm} and {self.against} cannot be told apart: {arm} is preferred in {share}{more}."
         yield from _conclude_lengths(arm, self.against, found)
-        if found.inconsistent:
+        if found["inconsistent"]:
             yield (
-                f"{arm}: {found.inconsistent} of {found.comparisons} comparisons changed with the order of the texts "
+                f"{arm}: {found['inconsistent']} of {found['comparisons']} comparisons changed with the order of the texts "
                 "and count as ties."
             )
-        if found.absent:
-            total = found.comparisons + found.absent
-            yield f"{arm}: {found.absent} of {total} comparisons could not be read in both orders and are left out."
+        if absent := found["absent"]:
+            total = found["comparisons"] + absent
+            yield f"{arm}: {absent} of {total} comparisons could not be read in both orders and are left out."
 
 
-def _conclude_lengths(arm: str, base: str, found: Summary) -> Iterable[str]:
+def _conclude_lengths(arm: str, base: str, found: PreferenceObject) -> Iterable[str]:
     """Say how long the texts are if that differs, and what holds for texts of about equal length."""
-    longest = max(found.words or 0.0, found.base_words or 0.0)
-    if abs((found.words or 0.0) - (found.base_words or 0.0)) <= EQUAL_LENGTH * longest:
+    words, base_words = found["words"] or 0.0, found["base_words"] or 0.0
+    if abs(words - base_words) <= EQUAL_LENGTH * max(words, base_words):
         return
-    count = found.equal_length.n
-    even = found.equal_length_preference
+    count, even = found["equal_length"]["n"], found["equal_length"]["preference"]
+    shown = even and read_interval(even)
     same = (
-        f"On the {count} questions with about equal lengths {arm} is preferred in {_format_interval(even)}."
-        if even
+        f"On the {count} questions with about equal lengths {arm} is preferred in {_format_interval(shown)}."
+        if shown
         else f"Questions with about equal lengths: {count}, too few to tell."
     )
-    words = f"{arm} has {found.words:.0f} words on average and {base} {found.base_words:.0f}"
-    yield f"{words}, and judges tend to favour longer texts. {same}"
+    lengths = f"{arm} has {words:.0f} words on average and {base} {base_words:.0f}"
+    yield f"{lengths}, and judges tend to favour longer texts. {same}"
 
 
 def _format_interval(interval: Interval) -> str:

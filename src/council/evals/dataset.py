@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Any
 
 from council.answer_text import find_answer_line
 from council.errors import UsageError
-from council.evals.matrix import normalize
+from council.evals.matrix import find_repeated, normalize
 from council.settings.schema import quote_value
 from council.types import Json
 
@@ -82,7 +82,7 @@ class Item:
         if self.grader == "choice":
             return _read_choice(self.answer, self.choices) or normalize(self.answer)
         if self.grader == "numeric":
-            return _format_number(_parse_number(self.answer))
+            return _read_number(self.answer)
         return normalize(self.answer)
 
 
@@ -102,7 +102,10 @@ def read_answer(text: str, grader: str, choices: Sequence[str] = ()) -> str:
     if grader == "choice":
         return _read_choice(said or _last_line(text), choices)
     if grader == "numeric":
-        return _format_number(_parse_number(said) if said else _last_number(text))
+        if said:
+            return _read_number(said)
+        line = _last_line(text)  # in a longer one the last number may be any number
+        return _read_number(line, -1) if len(line) <= MAX_LAST_LINE_CHARS else ""
     return normalize(said or _short_text(text))
 
 
@@ -132,29 +135,15 @@ def _short_text(text: str) -> str:
     return lines[0] if len(lines) == 1 and len(lines[0]) <= MAX_ANSWER_CHARS else ""
 
 
-def _parse_number(said: str) -> Fraction | None:
-    found = NUMBER.search(said.replace("−", "-"))
-    return _to_fraction(found[0]) if found else None
-
-
-def _last_number(text: str) -> Fraction | None:
-    """Return the last number of a short last line; in a longer one it may be any number."""
-    line = _last_line(text)
-    found = NUMBER.findall(line.replace("−", "-")) if len(line) <= MAX_LAST_LINE_CHARS else []
-    return _to_fraction(found[-1]) if found else None
-
-
-def _to_fraction(written: str) -> Fraction | None:
-    plain = written.replace(",", "").replace(" ", "")
-    share = Fraction(1, 100) if plain.endswith("%") else Fraction(1)
+def _read_number(said: str, at: int = 0) -> str:
+    """Return the first number of a text, or the last one, in one form; empty if there is none."""
+    found = NUMBER.findall(said.replace("−", "-"))
+    plain = found[at].replace(",", "").replace(" ", "") if found else ""
     try:
-        return Fraction(plain.removesuffix("%")) * share
+        value = Fraction(plain.removesuffix("%")) / (100 if plain.endswith("%") else 1)
     except (ValueError, ZeroDivisionError):
-        return None
-
-
-def _format_number(value: Fraction | None) -> str:
-    return "" if value is None else str(value) if value.denominator == 1 else f"{float(value):.9g}"
+        return ""
+    return str(value) if value.denominator == 1 else f"{float(value):.9g}"
 
 
 # Reading data sets
@@ -162,13 +151,7 @@ def _format_number(value: Fraction | None) -> str:
 
 def load_dataset(name: str, *, grader: str = "auto", limit: int | None = None, seed: int = 0) -> list[Item]:
     """Return the items of a file of JSON lines or CSV, or of a generator `gym:NAME`."""
-    if grader not in GRADERS:
-        raise UsageError(f'unknown grader "{grader}": known are {", ".join(GRADERS)}')
     if name.startswith(GYM_PREFIX):
-        if grader == BLIND:
-            raise UsageError(
-                f'"{name}" generates questions with answers: the grader "blind" needs a file of open questions'
-            )
         return generate_items(name.removeprefix(GYM_PREFIX), limit or DEFAULT_GYM_ITEMS, seed)
     if grader == "gym":
         raise UsageError(f'the grader "gym" belongs to generated data sets: use {GYM_PREFIX}NAME instead of "{name}"')
@@ -176,10 +159,11 @@ def load_dataset(name: str, *, grader: str = "auto", limit: int | None = None, s
     if not path.is_file():
         reason = "is a folder" if path.is_dir() else "does not exist"
         raise UsageError(f'the data set "{name}" {reason}: name a file of JSON lines or CSV, or {GYM_PREFIX}NAME')
-    items = list(read_items(path, grader))
+    items = read_items(path, grader)
     if not items:
         raise UsageError(f'"{name}" has no questions: add rows such as {{"question": "…", "answer": "…"}}')
-    _check_ids(items, name)
+    if twice := find_repeated([item.id for item in items]):
+        raise UsageError(f'"{name}" has the item {quote_value(twice)} twice: give each its own id')
     return items[:limit]
 
 
@@ -194,7 +178,7 @@ def load_open_questions(name: str, limit: int | None = None) -> tuple[list[Item]
     return found[:limit], len(items) - len(found)
 
 
-def read_items(path: Path, grader: str = "auto") -> Iterable[Item]:
+def read_items(path: Path, grader: str) -> list[Item]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -216,7 +200,7 @@ def _parse_line(path: Path, number: int, line: str) -> Json:
     return value
 
 
-def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
+def make_item(row: Mapping[str, Any], place: str, grader: str) -> Item:
     """Return an item, or raise UsageError with the place, the problem and the fix.
 
     With the grader "blind" a row without an answer is an open question, and any other is graded as without a grader.
@@ -239,7 +223,8 @@ def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
     if chosen == "auto":
         is_number = NUMBER.fullmatch(answer.strip()) is not None
         chosen = "choice" if choices else "numeric" if is_number else "exact"
-    item = Item(_to_text(row.get("id")) or _derive_id(question, answer), question, answer, choices, chosen)
+    digest = hashlib.sha256(f"{question}\n{answer}".encode("utf-8", "surrogatepass")).hexdigest()
+    item = Item(_to_text(row.get("id")) or digest[:10], question, answer, choices, chosen)
     _check_item(item, place)
     return item
 
@@ -264,31 +249,14 @@ def _read_choices(value: Any, place: str) -> tuple[str, ...]:
     if value in (None, "", []):
         return ()
     if isinstance(value, str):
-        value = [part.strip() for part in value.split("|")]
-    if (
-        not isinstance(value, list)
-        or len(value) < 2
-        or len(value) > len(LETTERS)
-        or not all(_to_text(one) for one in value)
-    ):
+        value = value.split("|")
+    if not isinstance(value, list) or not 2 <= len(value) <= len(LETTERS) or not all(map(_to_text, value)):
         raise UsageError(f'{place}: choices {quote_value(str(value)[:60])} are not 2 to 26 texts: use ["…", "…"]')
     return tuple(map(_to_text, value))
 
 
 def _to_text(value: Any) -> str:
     return "" if value is None or isinstance(value, bool | list | dict) else str(value).strip()
-
-
-def _derive_id(question: str, answer: str) -> str:
-    return hashlib.sha256(f"{question}\n{answer}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
-
-
-def _check_ids(items: Sequence[Item], name: str) -> None:
-    seen: set[str] = set()
-    for item in items:
-        if item.id in seen:
-            raise UsageError(f'"{name}" has the item {quote_value(item.id)} twice: give each its own id')
-        seen.add(item.id)
 
 
 # reasoning-gym

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,18 +60,11 @@ def normalize(answer: str) -> str:
 def guess_family(model: str) -> str:
     """Return the vendor of a model: from the model table, else the text before the first slash or colon."""
     known = catalogue().find(model.rpartition("/")[2].rpartition(":")[2])
-    if known is not None:
-        return known.vendor
-    for mark in ("/", ":"):
-        if mark in model:
-            return model.partition(mark)[0]
-    return model
+    return known.vendor if known else model.partition("/" if "/" in model else ":")[0]
 
 
 def read_matrix(paths: Sequence[Path]) -> Matrix:
     """Read one CSV file, or one or more logs of inspect_ai."""
-    if not paths:
-        raise UsageError("no recorded answers were given: name a CSV file, or logs of inspect_ai (.eval or .json)")
     for path in paths:
         if not path.is_file():
             raise UsageError(f'"{path}" does not exist: name a CSV file, or logs of inspect_ai (.eval or .json)')
@@ -103,8 +97,9 @@ def read_csv(lines: Iterable[str], name: str = "the file") -> Matrix:
     models = [n for n, column in enumerate(header) if n not in (key, truth) and column]
     if not models:
         raise UsageError(f"{name}: no column holds the answers of a model: add one column per model after the truth")
-    if twice := [header[n] for n in models if header.count(header[n]) > 1]:
-        raise UsageError(f"{name}: the column {quote_value(twice[0])} occurs twice: name each model once")
+    names = tuple(header[n] for n in models)
+    if twice := find_repeated(names):
+        raise UsageError(f"{name}: the column {quote_value(twice)} occurs twice: name each model once")
     body = [row for row in rows[1:] if any(cell.strip() for cell in row)]
     for line, row in enumerate(body, 2):
         if len(row) != len(header):
@@ -113,10 +108,13 @@ def read_csv(lines: Iterable[str], name: str = "the file") -> Matrix:
             )
         if not row[truth].strip():
             raise UsageError(f"{name}: row {line} has no {header[truth]}: add the right answer, or remove the row")
-    _check_unique([row[key] for row in body], name)
-    names = tuple(header[n] for n in models)
+    if not body:
+        raise UsageError(f"{name}: there is no question: add one row per question below the header")
+    questions = tuple(row[key] for row in body)
+    if twice := find_repeated(questions):
+        raise UsageError(f"{name}: the question {quote_value(twice[:60])} occurs twice: keep one row of it")
     return Matrix(
-        tuple(row[key] for row in body),
+        questions,
         names,
         tuple(normalize(row[truth]) for row in body),
         tuple(tuple(normalize(row[n]) for n in models) for row in body),
@@ -129,14 +127,9 @@ def _find_column(header: Sequence[str], names: Sequence[str]) -> int | None:
     return next((lowered.index(name) for name in names if name in lowered), None)
 
 
-def _check_unique(questions: Sequence[str], name: str) -> None:
-    seen: set[str] = set()
-    for question in questions:
-        if question in seen:
-            raise UsageError(f"{name}: the question {quote_value(question[:60])} occurs twice: keep one row of it")
-        seen.add(question)
-    if not seen:
-        raise UsageError(f"{name}: there is no question: add one row per question below the header")
+def find_repeated(values: Sequence[str]) -> str | None:
+    """Return the first value that occurs twice."""
+    return next((value for value, count in Counter(values).items() if count > 1), None)
 
 
 # inspect_ai
@@ -188,10 +181,5 @@ def _read_sample(sample: Any) -> tuple[str, float | None]:
     if score is None:
         return normalize(output), None
     answer = score.answer if isinstance(score.answer, str) and score.answer.strip() else output
-    return normalize(answer), _score_value(score.value)
-
-
-def _score_value(value: Any) -> float | None:
-    if isinstance(value, bool | int | float):
-        return float(value)
-    return RIGHT_SCORES.get(value) if isinstance(value, str) else None
+    value = score.value if isinstance(score.value, int | float) else RIGHT_SCORES.get(str(score.value))
+    return normalize(answer), value

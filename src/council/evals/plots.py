@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
-from council.evals.statistics import Interval, read_interval
+from council.evals.statistics import read_interval
 from council.runs.eval_object import BlindArm, EvalArm, EvalObject, IntervalObject
 
 FORMATS = ("png", "svg")
@@ -51,12 +52,22 @@ def _save(figure: Any, stem: Path) -> list[Path]:
     return files
 
 
-def _read_intervals(shown: Iterable[IntervalObject]) -> list[Interval]:
-    return [interval for one in shown if (interval := read_interval(one))]
-
-
-def _errors(intervals: Sequence[Interval]) -> list[list[float]]:
-    return [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]]
+def _draw_intervals(
+    axes: Any,
+    places: Sequence[float | None],
+    shown: Iterable[IntervalObject],
+    *,
+    horizontal: bool = False,
+    **style: Any,
+) -> None:
+    """Draw an interval at each place, which is a height if they are horizontal."""
+    intervals = [interval for one in shown if (interval := read_interval(one))]
+    means = [one.mean for one in intervals]
+    errors = [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]]
+    if horizontal:
+        axes.errorbar(means, places, xerr=errors, **style)
+    else:
+        axes.errorbar(places, means, yerr=errors, **style)
 
 
 def _plot_accuracy(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
@@ -77,11 +88,8 @@ def _plot_shares(figure_class: Any, rows: Mapping[str, IntervalObject]) -> tuple
     """Return a figure with one interval for each row, and its axes."""
     figure = figure_class(figsize=(7, 0.5 * len(rows) + 1.2))
     axes = figure.subplots()
-    intervals = _read_intervals(rows.values())
     places = list(range(len(rows)))
-    axes.errorbar(
-        [one.mean for one in intervals], places, xerr=_errors(intervals), fmt="o", color=COLOURS[0], capsize=4
-    )
+    _draw_intervals(axes, places, rows.values(), horizontal=True, fmt="o", color=COLOURS[0], capsize=4)
     axes.set_yticks(places, list(rows))
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
@@ -93,48 +101,32 @@ def _plot_reliability(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
     figure = figure_class(figsize=(5.5, 5))
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
-    for arm, colour in zip(arms, _colours(len(arms)), strict=True):
-        rows = arm["reliability"]
-        intervals = _read_intervals(row["accuracy"] for row in rows)
-        axes.errorbar(
-            [row["confidence"] for row in rows],
-            [one.mean for one in intervals],
-            yerr=_errors(intervals),
-            fmt="o-",
-            color=colour,
-            capsize=3,
-            label=arm["arm"],
+    for arm, colour in zip(arms, cycle(COLOURS), strict=False):
+        shares, shown = (
+            [row["confidence"] for row in arm["reliability"]],
+            [row["accuracy"] for row in arm["reliability"]],
         )
+        _draw_intervals(axes, shares, shown, fmt="o-", color=colour, capsize=3, label=arm["arm"])
     axes.set_xlim(0, 1.02)
-    axes.set_ylim(0, 1.02)
     axes.set_xlabel("share of the votes for the answer")
-    axes.set_ylabel("share of right answers")
-    axes.legend(fontsize=8)
+    _label_shares(axes)
     return figure
 
 
 def _plot_trust(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
     figure = figure_class(figsize=(7, 4))
     axes = figure.subplots()
-    for n, (arm, colour) in enumerate(zip(arms, _colours(len(arms)), strict=True)):
+    for n, (arm, colour) in enumerate(zip(arms, cycle(COLOURS), strict=False)):
         levels = [level for level in LEVEL_ORDER if level in arm["trust"]]
-        intervals = _read_intervals(arm["trust"][level] for level in levels)
         places = [LEVEL_ORDER.index(level) + 0.08 * n for level in levels]
-        axes.errorbar(
-            places,
-            [one.mean for one in intervals],
-            yerr=_errors(intervals),
-            fmt="o",
-            color=colour,
-            capsize=3,
-            label=arm["arm"],
-        )
+        shown = [arm["trust"][level] for level in levels]
+        _draw_intervals(axes, places, shown, fmt="o", color=colour, capsize=3, label=arm["arm"])
     axes.set_xticks(range(len(LEVEL_ORDER)), LEVEL_ORDER)
-    axes.set_ylim(0, 1.02)
-    axes.set_ylabel("share of right answers")
-    axes.legend(fontsize=8)
+    _label_shares(axes)
     return figure
 
 
-def _colours(count: int) -> list[str]:
-    return [COLOURS[n % len(COLOURS)] for n in range(count)]
+def _label_shares(axes: Any) -> None:
+    axes.set_ylim(0, 1.02)
+    axes.set_ylabel("share of right answers")
+    axes.legend(fontsize=8)

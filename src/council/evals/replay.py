@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypedDict, cast, get_args
 
 from council.engine.layout import format_count
 from council.errors import UsageError
+from council.evals.evaluation import align_columns, format_comparison
 from council.evals.matrix import Matrix
 from council.evals.statistics import (
     LEVEL,
@@ -27,24 +28,18 @@ from council.runs.eval_object import ComparisonObject, IntervalObject, Reliabili
 from council.runs.track_record import weigh_record
 from council.types import VerdictWord
 
-Arm = Literal["best", "plurality", "weighted", "families", "consensus", "corroborated"]
-ARMS: tuple[Arm, ...] = get_args(Arm)
 JUDGE_ARMS = ("consensus", "corroborated")  # only for answers PASS, WARN and FAIL
 VERDICTS = frozenset(get_args(VerdictWord))
 Rule = Callable[[Matrix, int], Election]
 
 
 class ModelRow(TypedDict):
-    """The accuracy of one model."""
-
     model: str
     family: str
     accuracy: IntervalObject
 
 
 class EffectiveVotes(TypedDict):
-    """Effective votes of the models."""
-
     measured: float | None  # by the correlation of errors
     by_family: float
 
@@ -57,14 +52,12 @@ class AgreementRow(TypedDict):
 
 
 class RuleRow(TypedDict):
-    """The results of one rule."""
-
     arm: str
     accuracy: IntervalObject
     right_in_dissent: int
     ties: int
     against_best: ComparisonObject | None
-    brier: float | None
+    brier: float
     reliability: list[ReliabilityRow]
 
 
@@ -82,16 +75,10 @@ class ReplayObject(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedArm:
-    """The answers of one rule to all questions."""
-
     name: str
     elections: tuple[Election, ...]
     right: tuple[bool, ...]
     in_dissent: tuple[bool, ...]  # the answer is wrong, and a kept dissent is right
-
-    @property
-    def confidences(self) -> list[float]:
-        return [one.share for one in self.elections]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +86,7 @@ class Replay:
     """All arms over one matrix, and how independent its models are."""
 
     matrix: Matrix
-    arms: Mapping[str, ReplayedArm] = field(default_factory=dict)
+    arms: Mapping[str, ReplayedArm]
 
     @property
     def errors(self) -> dict[str, list[bool]]:
@@ -119,10 +106,6 @@ class Replay:
 
     def as_json(self, seed: int = 0) -> ReplayObject:
         """Return the table: accuracy with intervals, each rule against the best single model, and calibration."""
-        accuracies = {
-            model: bootstrap_mean([float(one) for one in self.matrix.right(model)], seed)
-            for model in self.matrix.models
-        }
         correlation = error_correlation(self.errors)
         return {
             "schema": "council.replay/1",
@@ -131,7 +114,7 @@ class Replay:
                 {
                     "model": model,
                     "family": self.matrix.families.get(model, model),
-                    "accuracy": accuracies[model].as_json(),
+                    "accuracy": bootstrap_mean(self.matrix.right(model), seed).as_json(),
                 }
                 for model in self.matrix.models
             ],
@@ -160,21 +143,20 @@ class Replay:
 
 def replay(matrix: Matrix, arms: Sequence[str] = ()) -> Replay:
     """Apply the rules to a matrix. Without `arms`, all rules that fit its answers."""
-    fits = set(VERDICTS) >= {answer.upper() for row in matrix.answers for answer in row if answer}
-    chosen = list(arms) or [arm for arm in ARMS if fits or arm not in JUDGE_ARMS]
+    fits = {answer.upper() for row in matrix.answers for answer in row if answer} <= VERDICTS
+    chosen = list(arms) or [arm for arm in RULES if fits or arm not in JUDGE_ARMS]
     for arm in chosen:
-        if arm not in ARMS:
-            raise UsageError(f'unknown arm "{arm}": known are {", ".join(ARMS)}')
+        if arm not in RULES:
+            raise UsageError(f'unknown arm "{arm}": known are {", ".join(RULES)}')
         if arm in JUDGE_ARMS and not fits:
             raise UsageError(
                 f'the arm "{arm}" combines PASS, WARN and FAIL, and the recorded answers are others: drop it'
             )
-    return Replay(matrix, {arm: _replay_arm(matrix, cast(Arm, arm)) for arm in chosen})
+    return Replay(matrix, {arm: _replay_arm(matrix, arm) for arm in chosen})
 
 
-def _replay_arm(matrix: Matrix, arm: Arm) -> ReplayedArm:
-    rule = RULES[arm]
-    elections = [rule(matrix, at) for at in range(len(matrix.questions))]
+def _replay_arm(matrix: Matrix, arm: str) -> ReplayedArm:
+    elections = [RULES[arm](matrix, at) for at in range(len(matrix.questions))]
     right = [_is_right(matrix, at, one.answer) for at, one in enumerate(elections)]
     kept = [
         not is_right and any(_is_right(matrix, at, answer) for answer in one.dissent)
@@ -187,15 +169,9 @@ def _is_right(matrix: Matrix, at: int, answer: str) -> bool:
     """Return whether an answer is right: by the score of a model that gave it, else by the truth."""
     if not answer:
         return False
-    if matrix.scores:
-        scores = [
-            score
-            for said, score in zip(matrix.answers[at], matrix.scores[at], strict=True)
-            if said == answer and score is not None
-        ]
-        if scores:
-            return max(scores) >= 1.0
-    return answer == matrix.truth[at]
+    graded = zip(matrix.answers[at], matrix.scores[at], strict=True) if matrix.scores else ()
+    scores = [score for said, score in graded if said == answer and score is not None]
+    return max(scores) >= 1.0 if scores else answer == matrix.truth[at]
 
 
 # Rules
@@ -219,51 +195,28 @@ def _best(matrix: Matrix, at: int) -> Election:
     return Election(answer, (right + 1) / (labelled + 2), (best,), tuple(others))
 
 
-def _plurality(matrix: Matrix, at: int) -> Election:
-    return elect_by_plurality(_votes(matrix, at))
-
-
 def _weighted(matrix: Matrix, at: int) -> Election:
     records = _records_without(matrix, at)
     return elect_by_plurality(_votes(matrix, at), {model: weigh_record(*record) for model, record in records.items()})
 
 
-def _families(matrix: Matrix, at: int) -> Election:
-    return elect_by_families(_votes(matrix, at))
-
-
-def _consensus(matrix: Matrix, at: int) -> Election:
-    votes = _judge_votes(matrix, at)
-    return _from_consensus(votes, judge_rules.decide_by_consensus(votes, mixed=_is_mixed(votes)))
-
-
-def _corroborated(matrix: Matrix, at: int) -> Election:
-    votes = _judge_votes(matrix, at)
-    return _from_consensus(votes, judge_rules.decide_by_corroboration(votes, mixed=_is_mixed(votes)))
-
-
-def _judge_votes(matrix: Matrix, at: int) -> list[judge_rules.Vote]:
+def _apply_judge_rule(rule: Callable[..., judge_rules.Consensus], matrix: Matrix, at: int) -> Election:
+    """Return what a rule of judges decides."""
     words = [(vote, cast(VerdictWord, vote.answer.upper())) for vote in _votes(matrix, at) if vote.answer]
-    return [judge_rules.Vote(vote.voter, vote.family, word, "HIGH") for vote, word in words]
-
-
-def _is_mixed(votes: Sequence[judge_rules.Vote]) -> bool:
-    return len({vote.vendor for vote in votes}) > 1
-
-
-def _from_consensus(votes: Sequence[judge_rules.Vote], found: judge_rules.Consensus) -> Election:
+    votes = [judge_rules.Vote(vote.voter, vote.family, word, "HIGH") for vote, word in words]
+    found = rule(votes, mixed=len({vote.vendor for vote in votes}) > 1)
     answer = (found.verdict or "").casefold()
-    others = dict.fromkeys(vote.verdict.casefold() for vote in votes if vote.verdict.casefold() != answer)
+    others = dict.fromkeys(vote.answer for vote, _ in words if vote.answer != answer)
     return Election(answer, len(found.holders) / len(votes) if votes else 0.0, found.holders, tuple(others))
 
 
-RULES: Mapping[Arm, Rule] = {
+RULES: Mapping[str, Rule] = {
     "best": _best,
-    "plurality": _plurality,
+    "plurality": lambda matrix, at: elect_by_plurality(_votes(matrix, at)),
     "weighted": _weighted,
-    "families": _families,
-    "consensus": _consensus,
-    "corroborated": _corroborated,
+    "families": lambda matrix, at: elect_by_families(_votes(matrix, at)),
+    "consensus": partial(_apply_judge_rule, judge_rules.decide_by_consensus),
+    "corroborated": partial(_apply_judge_rule, judge_rules.decide_by_corroboration),
 }
 
 
@@ -277,29 +230,28 @@ def _records_without(matrix: Matrix, at: int) -> dict[str, tuple[int, int]]:
 
 
 def _arm_json(arm: ReplayedArm, against: ComparisonObject | None, seed: int) -> RuleRow:
-    brier = brier_score(arm.confidences, arm.right)
+    confidences = [one.share for one in arm.elections]
     return {
         "arm": arm.name,
-        "accuracy": bootstrap_mean([float(one) for one in arm.right], seed).as_json(),
+        "accuracy": bootstrap_mean(arm.right, seed).as_json(),
         "right_in_dissent": sum(arm.in_dissent),
         "ties": sum(one.is_tied for one in arm.elections),
         "against_best": against,
-        "brier": None if math.isnan(brier) else round(brier, 6),
-        "reliability": reliability(arm.confidences, arm.right),
+        "brier": round(brier_score(confidences, arm.right), 6),
+        "reliability": reliability(confidences, arm.right),
     }
 
 
 def _agreement_json(matrix: Matrix, seed: int) -> list[AgreementRow]:
     """Return the accuracy of the plurality by the agreement of the models, as the live rule of judges measures it."""
-    groups: dict[str, list[float]] = {}
+    groups: dict[str, list[bool]] = {}
     for at in range(len(matrix.questions)):
         votes = _votes(matrix, at)
         level = judge_rules.measure_agreement([vote.answer for vote in votes if vote.answer]) or "one answer"
-        groups.setdefault(level, []).append(float(_is_right(matrix, at, elect_by_plurality(votes).answer)))
-    order = ("full", "partial", "none", "one answer")
+        groups.setdefault(level, []).append(_is_right(matrix, at, elect_by_plurality(votes).answer))
     return [
         {"agreement": level, "accuracy": bootstrap_mean(groups[level], seed).as_json()}
-        for level in order
+        for level in AGREEMENT_WORDS
         if level in groups
     ]
 
@@ -321,27 +273,13 @@ def format_replay(found: Replay, seed: int = 0) -> str:
     for model in report["models"]:
         rows.append((f"{model['model']} ({model['family']})", *_format_accuracy(model["accuracy"]), *[""] * 6))
     for one in report["arms"]:
-        rows.append(
-            (
-                one["arm"],
-                *_format_accuracy(one["accuracy"]),
-                *_format_comparison(one["against_best"]),
-                str(one["right_in_dissent"]),
-                "" if one["brier"] is None else f"{one['brier']:.3f}",
-            )
-        )
-    widths = [max(len(cells[n]) for cells in rows) for n in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if n else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ).rstrip()
-        for cells in rows
-    ]
+        beside = (*format_comparison(one["against_best"]), str(one["right_in_dissent"]), f"{one['brier']:.3f}")
+        rows.append((one["arm"], *_format_accuracy(one["accuracy"]), *beside))
+    lines = align_columns(rows, left=(0,))
     votes, correlation = report["effective_votes"], report["error_correlation"]
-    measured = ""
-    if votes["measured"] is not None and correlation is not None:
-        measured = f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
+    measured = (
+        "" if correlation is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
+    )
     lines += [
         "",
         f"effective votes of {format_count(len(report['models']), 'model')}: {measured}{votes['by_family']:g} by families",
@@ -350,18 +288,6 @@ def format_replay(found: Replay, seed: int = 0) -> str:
         share = " ".join(_format_accuracy(row["accuracy"]))
         lines.append(f"{AGREEMENT_WORDS[row['agreement']]}: {share} of {row['accuracy']['n']} right")
     return "\n".join([*lines, "", *_conclude(report)])
-
-
-def _format_comparison(comparison: ComparisonObject | None) -> tuple[str, ...]:
-    difference = read_interval(comparison["difference"]) if comparison else None
-    if comparison is None or difference is None:
-        return ("",) * 4
-    return (
-        f"{100 * difference.mean:+.1f}",
-        f"{comparison['p_value']:.3f}",
-        str(comparison["wrong_to_right"]),
-        str(comparison["right_to_wrong"]),
-    )
 
 
 def _format_accuracy(accuracy: IntervalObject) -> tuple[str, str]:
@@ -377,12 +303,8 @@ def _conclude(report: ReplayObject) -> list[str]:
         if (beside := one["against_best"]) and (difference := read_interval(beside["difference"])):
             span = f"{100 * difference.low:+.1f} to {100 * difference.high:+.1f} points"
             better = "better" if difference.mean > 0 else "worse"
-            told = (
-                f"is {better} than the best single model"
-                if beside["decided"]
-                else "cannot be told apart from the best single model"
-            )
-            lines.append(f"- {one['arm']} {told}: {span}")
+            told = f"is {better} than" if beside["decided"] else "cannot be told apart from"
+            lines.append(f"- {one['arm']} {told} the best single model: {span}")
     if report["questions"] < MIN_QUESTIONS:
         lines.append(
             f"- {format_count(report['questions'], 'question')}: below {MIN_QUESTIONS}, no difference is called decided."

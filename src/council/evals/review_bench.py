@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, Literal, TypedDict
 
 from council.engine.records import ReportObject
-from council.evals.statistics import Interval, bootstrap_mean, read_interval
+from council.evals.statistics import bootstrap_mean, read_interval
 from council.runs.batch_rows import InputRow
 from council.runs.eval_object import IntervalObject
 from council.settings.private_files import make_named_folder, open_named_file
@@ -37,7 +37,7 @@ BUGS_PER_PROGRAM = 2
 # Mutants
 
 
-SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+SWAPS: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
@@ -51,15 +51,11 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def _mutate_boundary(node: ast.Compare) -> None:
-    node.ops = [_swap(op) for op in node.ops]
+    node.ops = [SWAPS.get(type(op), type(op))() for op in node.ops]
 
 
 def _mutate_operator(node: ast.BinOp | ast.BoolOp) -> None:
-    node.op = _swap(node.op)
-
-
-def _swap(op: Any) -> Any:
-    return SWAPS.get(type(op), type(op))()
+    node.op = SWAPS.get(type(node.op), type(node.op))()
 
 
 def _mutate_constant(node: ast.Constant) -> None:
@@ -207,7 +203,6 @@ class Reviewed:
 
 
 def read_review(case: Case, report: ReportObject) -> Reviewed:
-    """Read the findings of a report."""
     rows = [
         (max(1, len(one["found_by"])), case.is_hit(one["line"], one["quote"] if one["verified"] else ""))
         for one in report["findings"]
@@ -219,8 +214,8 @@ class SupportObject(TypedDict):
     """The measures of the findings that at least `support` judges hold."""
 
     support: int
-    recall: IntervalObject
-    precision: IntervalObject
+    recall: IntervalObject  # the share of bugs that they report
+    precision: IntervalObject  # the share of them that report a bug
     f1: float | None
 
 
@@ -245,36 +240,20 @@ class BenchObject(TypedDict):
     grouping: GroupingMeasure | None
 
 
-@dataclass(frozen=True, slots=True)
-class SupportRow:
-    """Findings that at least `support` judges hold: the share of bugs they report, and the share that report a bug."""
-
-    support: int
-    recall: Interval
-    precision: Interval
-
-    @property
-    def f1(self) -> float | None:
-        p, r = self.precision.mean, self.recall.mean
-        return None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
-
-    def as_json(self) -> SupportObject:
-        return {
-            "support": self.support,
-            "recall": self.recall.as_json(),
-            "precision": self.precision.as_json(),
-            "f1": self.f1,
-        }
-
-
-def measure_support(reviews: Sequence[Reviewed]) -> list[SupportRow]:
+def measure_support(reviews: Sequence[Reviewed]) -> list[SupportObject]:
     """Return recall and precision by the number of judges that hold a finding, with intervals."""
-    rows = []
-    for support in range(1, max((one.judges for one in reviews), default=0) + 1):
-        found = [float(one.is_found(support)) for one in reviews if one.case.line]
-        hits = [float(hit) for one in reviews for holders, hit in one.findings if holders >= support]
-        rows.append(SupportRow(support, bootstrap_mean(found), bootstrap_mean(hits)))
+    rows: list[SupportObject] = []
+    for support in range(1, count_judges(reviews) + 1):
+        recall = bootstrap_mean([one.is_found(support) for one in reviews if one.case.line])
+        precision = bootstrap_mean([hit for one in reviews for holders, hit in one.findings if holders >= support])
+        p, r = precision.mean, recall.mean
+        f1 = None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
+        rows.append({"support": support, "recall": recall.as_json(), "precision": precision.as_json(), "f1": f1})
     return rows
+
+
+def count_judges(reviews: Sequence[Reviewed]) -> int:
+    return max((one.judges for one in reviews), default=0)
 
 
 def summarize_bench(reviews: Sequence[Reviewed], grouping: GroupingMeasure | None = None) -> BenchObject:
@@ -286,17 +265,15 @@ def summarize_bench(reviews: Sequence[Reviewed], grouping: GroupingMeasure | Non
         "programs": len(reviews),
         "bugs": len(bugs),
         "controls": len(clean),
-        "judges": max((one.judges for one in reviews), default=0),
-        "by_support": [row.as_json() for row in measure_support(reviews)],
-        "controls_with_findings": bootstrap_mean([float(bool(one.findings)) for one in clean]).as_json(),
+        "judges": count_judges(reviews),
+        "by_support": measure_support(reviews),
+        "controls_with_findings": bootstrap_mean([bool(one.findings) for one in clean]).as_json(),
         "split_bugs": sum(sum(hit for _, hit in one.findings) > 1 for one in bugs),
         "grouping": grouping,
     }
 
 
 def format_bench(result: BenchObject) -> str:
-    """Return the result as a table."""
-
     def share(shown: IntervalObject) -> str:
         interval = read_interval(shown)
         if interval is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from council.protocols.judges.rules import effective_votes
 from council.runs.eval_object import ComparisonObject, IntervalObject, ReliabilityRow
 
 LEVEL = 0.95  # of intervals
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)  # cumulative probabilities at the ends of an interval
+ROUNDING = 1e-12  # by which a sum of probabilities may miss its value
 RESAMPLES = 2000
 BINS = 5  # of the reliability table
 MIN_QUESTIONS = 30  # below, no difference is called decided
@@ -61,25 +63,34 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0, bounds: tuple[float, 
     mean = math.fsum(values) / n
     levels = sorted(set(values))
     if len(levels) == 1:
-        reach = 1 - ((1 - LEVEL) / 2) ** (1 / n)
+        reach = 1 - TAILS[0] ** (1 / n)
         return Interval(mean, mean - (mean - bounds[0]) * reach, mean + (bounds[1] - mean) * reach, n)
     if len(levels) == 2:
         least, most = levels
-        low, high = (
-            least + (most - least) * count / n
-            for count in binomial_quantiles(n, values.count(most) / n, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-        )
-        return Interval(mean, low, high, n)
+        low, high = _quantiles(_likely_counts(n, values.count(most) / n))
+        span = most - least
+        return Interval(mean, least + span * low / n, least + span * high / n, n)
     if levels == [-1, 0, 1]:
-        low, high = (gain / n for gain in _difference_quantiles(n, values.count(1), values.count(-1)))
-        return Interval(mean, low, high, n)
+        low, high = _quantiles(_likely_differences(n, values.count(1), values.count(-1)))
+        return Interval(mean, low / n, high / n, n)
     rng = random.Random(f"bootstrap {seed}")
     means = sorted(math.fsum(rng.choices(values, k=n)) / n for _ in range(RESAMPLES))
-    return Interval(mean, _percentile(means, (1 - LEVEL) / 2), _percentile(means, (1 + LEVEL) / 2), n)
+    least, most = (means[math.ceil(share * RESAMPLES) - 1] for share in TAILS)
+    return Interval(mean, least, most, n)
 
 
-def _difference_quantiles(n: int, better: int, worse: int) -> tuple[int, int]:
-    """Return the percentiles of the sum of n resampled differences, of which `better` are 1 and `worse` are -1.
+def _quantiles(chances: Iterable[tuple[int, float]]) -> tuple[int, int]:
+    """Return the ends of the interval of a distribution, whose values ascend."""
+    found: list[int] = []
+    total = 0.0
+    for value, chance in chances:
+        total += chance
+        found += [value for share in TAILS[len(found) :] if total >= share - ROUNDING]
+    return found[0], found[1]
+
+
+def _likely_differences(n: int, better: int, worse: int) -> list[tuple[int, float]]:
+    """Return the sums of n resampled differences, of which `better` are 1 and `worse` are -1, with their probabilities.
 
     The number of differences that are not 0 is binomial; of these, the number of 1 is binomial too.
     """
@@ -89,42 +100,15 @@ def _difference_quantiles(n: int, better: int, worse: int) -> tuple[int, int]:
         for up, conditional in _likely_counts(unequal, share):
             gain = 2 * up - unequal
             chances[gain] = chances.get(gain, 0.0) + chance * conditional
-    found: list[int] = []
-    total = 0.0
-    for gain in sorted(chances):
-        total += chances[gain]
-        found += [gain] * (total >= (1 - LEVEL) / 2 and not found)
-        if total >= (1 + LEVEL) / 2:
-            return found[0], gain
-    return found[0], max(chances)
+    return sorted(chances.items())
 
 
 def _likely_counts(n: int, p: float) -> Iterator[tuple[int, float]]:
     """Yield the counts of a binomial distribution within 8 standard deviations, with their probabilities."""
-    if p <= 0 or p >= 1 or not n:
-        yield (n if p >= 1 else 0), 1.0
-        return
     reach = 8 * math.sqrt(n * p * (1 - p)) + 1
     log_p, log_q = math.log(p), math.log1p(-p)
     for k in range(max(0, int(n * p - reach)), min(n, math.ceil(n * p + reach)) + 1):
         yield k, math.exp(_log_binomial(n, k) + k * log_p + (n - k) * log_q)
-
-
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
-
-
-def binomial_quantiles(n: int, p: float, shares: Sequence[float]) -> list[int]:
-    """Return for each share the smallest count with at least that cumulative probability. `shares` ascend."""
-    found: list[int] = []
-    total = 0.0
-    for k, chance in _likely_counts(n, p):
-        total += chance
-        while len(found) < len(shares) and total >= shares[len(found)] - 1e-12:
-            found.append(k)
-        if len(found) == len(shares):
-            break
-    return found + [n] * (len(shares) - len(found))
 
 
 def _log_binomial(n: int, k: int) -> float:
@@ -145,9 +129,7 @@ class Comparison:
 
     @property
     def is_decided(self) -> bool:
-        """Whether there are enough questions, the interval of the difference leaves zero out, and the test agrees."""
-        is_apart = self.difference.low > 0 or self.difference.high < 0
-        return self.difference.n >= MIN_QUESTIONS and is_apart and self.p_value < 1 - LEVEL
+        return is_decided(self.difference, self.p_value)
 
     def as_json(self) -> ComparisonObject:
         return {
@@ -159,12 +141,18 @@ class Comparison:
         }
 
 
+def is_decided(difference: Interval, p_value: float) -> bool:
+    """Return whether there are enough questions, the interval leaves zero out, and the test agrees."""
+    is_apart = difference.low > 0 or difference.high < 0
+    return difference.n >= MIN_QUESTIONS and is_apart and p_value < 1 - LEVEL
+
+
 def compare(before: Sequence[bool], after: Sequence[bool], seed: int = 0) -> Comparison:
     """Compare the answers of two arms to the same questions; `before` is the arm to beat."""
-    better = sum(new and not old for old, new in zip(before, after, strict=True))
-    worse = sum(old and not new for old, new in zip(before, after, strict=True))
-    differences = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
-    return Comparison(bootstrap_mean(differences, seed, (-1.0, 1.0)), better, worse, sign_test(better, worse))
+    pairs = list(zip(before, after, strict=True))
+    better, worse = pairs.count((False, True)), pairs.count((True, False))
+    difference = bootstrap_mean([new - old for old, new in pairs], seed, (-1.0, 1.0))
+    return Comparison(difference, better, worse, sign_test(better, worse))
 
 
 def sign_test(better: int, worse: int) -> float:
@@ -194,13 +182,19 @@ def count_needed_questions(difference: Interval) -> int | None:
     return math.ceil(max(need, difference.n + 1, MIN_QUESTIONS))
 
 
+def format_power(needed_questions: int | None) -> str:
+    """Return the end of a sentence about a difference that is not decided."""
+    if needed_questions is None:
+        return ""
+    return f"; at this rate about {needed_questions:,} questions would decide it with 80 % power"
+
+
 # Calibration
 
 
 def brier_score(confidences: Sequence[float], right: Sequence[bool]) -> float:
     """Return the mean squared distance between the confidence and the result; 0 is best, 0.25 is a coin."""
-    pairs = list(zip(confidences, right, strict=True))
-    return math.fsum((c - float(r)) ** 2 for c, r in pairs) / len(pairs) if pairs else math.nan
+    return math.fsum((c - r) ** 2 for c, r in zip(confidences, right, strict=True)) / len(right)
 
 
 def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[ReliabilityRow]:
@@ -216,7 +210,7 @@ def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Rel
             "from": n / BINS,
             "to": (n + 1) / BINS,
             "confidence": _round(math.fsum(c for c, _ in rows[n]) / len(rows[n])),
-            "accuracy": bootstrap_mean([float(r) for _, r in rows[n]]).as_json(),
+            "accuracy": bootstrap_mean([r for _, r in rows[n]]).as_json(),
         }
         for n in sorted(rows)
     ]

@@ -166,7 +166,7 @@ def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collec
         return prefixed
     if name not in known:
         raise UsageError(
-            f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}',
+            f'unknown protocol "{protocol}": {format_suggestion(name, known)}known are {", ".join(sorted(known))}',
             field="protocol",
         )
     if problem := flag_table().problems.get(name):
@@ -472,7 +472,8 @@ def _suggest_option(name: str, known: Iterable[str]) -> str:
     return f'did you mean "{option(near[0])}"? ' if near else ""
 
 
-def _format_suggestion(word: str, known: Iterable[str]) -> str:
+def format_suggestion(word: str, known: Iterable[str]) -> str:
+    """Return a question about the known name that is nearest to a word; empty if none is near."""
     names = sorted(known)
     near = [name for name in names if name.startswith(word)] or get_close_matches(word, names, n=1)
     return f'did you mean "{near[0]}"? ' if near and word else ""

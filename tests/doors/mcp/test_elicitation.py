@@ -223,7 +223,7 @@ ROWS: Json = {"type": "array", "items": obj(text=TEXT)}
 
 def test_a_form_has_a_field_for_each_scalar() -> None:
     asked = row(obj(answer=TEXT, sure=FLAG, level=LEVEL, pick=PICK, points=MANY, rows=ROWS))
-    form = make_question(asked).schema
+    form = make_question(asked).requested_schema
     assert {name: shown["type"] for name, shown in form["properties"].items()} == {
         "answer": "string", "sure": "boolean", "level": "integer", "pick": "string", "points": "string",
     }  # fmt: skip
@@ -238,7 +238,7 @@ def test_a_form_has_a_field_for_each_scalar() -> None:
 @pytest.mark.parametrize("schema", [None, obj(answer=TEXT, rows=ROWS | {"minItems": 1}), obj(group=obj(text=TEXT))])
 def test_nested_fields_are_asked_for_as_text(schema: Json | None) -> None:
     asked = row(schema)
-    assert list(make_question(asked).schema["properties"]) == ["answer"]
+    assert list(make_question(asked).requested_schema["properties"]) == ["answer"]
     assert format_answer(asked, {"answer": "In words."}) == "In words."
 
 

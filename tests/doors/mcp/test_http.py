@@ -146,5 +146,5 @@ def test_a_port_in_use_is_a_one_line_error(served: Served) -> None:
     command = mcp_command("--http", "--port", str(served.port))
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"council: port {served.port} cannot be used (")
+    assert done.stderr.startswith(f'council: port "{served.port}" is already in use')
     assert done.stderr.count("\n") == 1

@@ -250,7 +250,33 @@ async def test_the_first_answers_are_those_of_the_sdk() -> None:
 )
 def test_an_unusual_first_message_is_left_to_the_sdk(hello: Any) -> None:
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode()
-    assert handshake._parse_request(line, "initialize") is None
+    assert handshake._parse_request(line) is None
+
+
+@pytest.mark.behaviour("issue-18-mcp-handshake")
+@pytest.mark.parametrize(
+    ("change", "is_plain"),
+    [
+        ({}, True),
+        ({"params": None}, True),
+        ({"params": {}}, True),
+        ({"params": []}, False),
+        ({"params": {"cursor": "2"}}, False),
+        ({"id": "one"}, True),
+        ({"id": True}, False),
+        ({"id": None}, False),
+        ({"jsonrpc": "1.0"}, False),
+        ({"method": "prompts/list"}, False),
+    ],
+)
+def test_only_a_plain_request_for_the_tools_is_answered_before_the_sdk(change: Json, is_plain: bool) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"} | change
+    assert handshake._parse_request(json.dumps(message).encode()) == (message if is_plain else None)
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"\xff", b"[" * 20_000])
+def test_a_line_that_is_no_request_is_left_to_the_sdk(line: bytes) -> None:
+    assert handshake._parse_request(line) is None
 
 
 # The tool list

@@ -337,7 +337,7 @@ async def test_pieces_between_two_reads_are_one_event_per_seat() -> None:
     whole = "".join(f"{n} " for n in range(1000))
     assert [(event["data"]["seat"], event["data"]["from"], event["data"]["text"]) for event in first] == [("alpha", 0, whole), ("beta", 0, whole)]  # fmt: skip
     more.set()
-    await feed._task
+    await feed.task
     second = list(events(iter(reading.read_new().splitlines(keepends=True))))
     assert [(event["event"], event["data"].get("from"), event["data"].get("text")) for event in second] == [
         ("fault", None, None), ("delta", len(whole), "last"), ("delta", 0, "again"), ("end", None, None),

@@ -437,8 +437,8 @@ class EvalRunner:
                 if not (mine and base):
                     continue
                 if row := rows.get(chosen.make_compare_id(arm, item, mine.text, base.text)):
-                    details = blind.read_details(await convener.minutes(row["run"]))
-                    found[item.id] = blind.read_pair(row["run"], details, mine.text, base.text)
+                    minutes = await convener.minutes(row["run"])
+                    found[item.id] = blind.read_pair(row["run"], minutes, mine.text, base.text)
                     reports.append(row["report"])
         unfinished = len(pairs) * len(chosen.items) - len(reports)
         members = {one.arm.name: one.members for one in arms}

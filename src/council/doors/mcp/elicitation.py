@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -20,13 +19,7 @@ from council.text_cleanup import clean
 
 MAX_PROMPT_CHARS = 6_000  # characters of the prompt shown in a form
 ANSWER_FIELD = "answer"
-JSON_TYPES = {
-    "text": "string",
-    "boolean": "boolean",
-    "integer": "integer",
-    "number": "number",
-    "choice": "string",
-}
+TABLES = ("rows", "group")  # kinds of fields that a flat form cannot hold
 JSON_ANSWER_HELP = "Your answer in plain text, or as JSON with the requested fields."
 
 
@@ -48,68 +41,47 @@ class FormSchema(TypedDict):
     required: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Question to a person, with the schema of its form."""
-
-    key: str
-    message: str
-    schema: FormSchema
-
-
-class Person(Protocol):
-    """Person at the client."""
-
-    async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        """Return the filled form (an empty one abstains), or None if there is no answer here."""
-        ...
-
-
-def make_question(row: OpenQuestion, problem: str = "") -> Question:
+def make_question(row: OpenQuestion, problem: str = "") -> types.ElicitRequestFormParams:
     """Build the form of an open question; `problem` says why the last answer was rejected."""
     shown = clean(row["prompt"])
     if len(shown) > MAX_PROMPT_CHARS:
         shown = f"{shown[:MAX_PROMPT_CHARS]}…\n\n(`council watch {row['run']}` shows the full text.)"
     head = f"You sit in a council as {row['seat']} ({row['key']}, run {row['run']}). Decline to abstain."
-    return Question(row["key"], "\n\n".join(filter(None, [problem, head, shown])), _form_schema(row))
+    message = "\n\n".join(filter(None, [problem, head, shown]))
+    return types.ElicitRequestFormParams(message=message, requested_schema=dict(_form_schema(row)))
 
 
 def format_answer(row: OpenQuestion, form: Mapping[str, Any]) -> str:
     """Return the filled form as plain text, or as the JSON that the protocol reads."""
-    if not _fits_flat_form(row) or row["schema"] is None:
+    if not _has_flat_form(row):
         return str(form.get(ANSWER_FIELD, ""))
-    kinds = {field["name"]: field for field in row["fields"]}
-    answer = {
-        name: _parse_value(kinds[name], value)
-        for name, value in form.items()
-        if name in kinds and value not in ("", None)
-    }
+    given = {field["name"]: (field, form.get(field["name"])) for field in row["fields"]}
+    answer = {name: _parse_value(field, value) for name, (field, value) in given.items() if value not in ("", None)}
     return json.dumps(answer, ensure_ascii=False) if answer else ""
 
 
 def _form_schema(row: OpenQuestion) -> FormSchema:
-    if row["schema"] is None or not _fits_flat_form(row):
+    if not _has_flat_form(row):
         about = JSON_ANSWER_HELP if row["schema"] else "Your answer, in plain text."
         return {
             "type": "object",
             "properties": {ANSWER_FIELD: {"type": "string", "description": about}},
             "required": [ANSWER_FIELD],
         }
-    shown = [field for field in row["fields"] if field["kind"] not in ("rows", "group")]
+    shown, main = [field for field in row["fields"] if field["kind"] not in TABLES], main_field(row["schema"])
     return {
         "type": "object",
         "properties": {field["name"]: _field_schema(field) for field in shown},
-        "required": [field["name"] for field in shown if _is_required(field, main_field(row["schema"]))],
+        "required": [field["name"] for field in shown if _is_required(field, main)],
     }
 
 
-def _fits_flat_form(row: OpenQuestion) -> bool:
-    """Whether a form without tables can hold every required field."""
-    return not any(_requires_table(field) and not field.get("optional") for field in row["fields"])
-
-
-def _requires_table(field: FormField) -> bool:
-    return field["kind"] == "group" or (field["kind"] == "rows" and bool(field.get("minItems")))
+def _has_flat_form(row: OpenQuestion) -> bool:
+    """Whether fields are asked for, and a form without tables can hold every required one."""
+    required = [field for field in row["fields"] if field["kind"] in TABLES and not field.get("optional")]
+    return row["schema"] is not None and all(
+        field["kind"] == "rows" and not field.get("minItems") for field in required
+    )
 
 
 def _is_required(field: FormField, main: str | None) -> bool:
@@ -122,7 +94,10 @@ def _field_schema(field: FormField) -> FormProperty:
     about = field["help"] or field["name"].replace("_", " ")
     if field["kind"] == "list":
         return {"type": "string", "description": f"{about} (separate several with semicolons)"}
-    shown: FormProperty = {"type": JSON_TYPES[field["kind"]], "description": about}
+    shown: FormProperty = {
+        "type": "string" if field["kind"] in ("text", "choice") else field["kind"],
+        "description": about,
+    }
     if field["kind"] == "choice":
         shown["enum"] = [str(choice) for choice in field["choices"]]
     if "minimum" in field:
@@ -178,10 +153,10 @@ class ClientCall:
         elicitation = self.capabilities.elicitation
         return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
-    async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        params = types.ElicitRequestFormParams(message=question.message, requested_schema=dict(question.schema))
+    async def ask(self, key: str, params: types.ElicitRequestFormParams) -> Mapping[str, Any] | None:
+        """Return the filled form (an empty one abstains), or None if there is no answer here."""
         try:
-            result = await self._request(question.key, types.ElicitRequest(params=params), types.ElicitResult)
+            result = await self._request(key, types.ElicitRequest(params=params), types.ElicitResult)
         except (MCPError, ValidationError):
             return None
         return {"accept": result.content or None, "decline": {}}.get(result.action)

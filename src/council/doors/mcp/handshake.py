@@ -13,7 +13,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from council.errors import UsageError
 from council.types import Json
@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # the module needs pydantic
 
 STDIN, STDOUT = 0, 1
 IDLE_S = 0.1  # without another message for this long, the SDK is loaded
-MAX_LINE_BYTES = 65_536  # a longer first message is none of a handshake
 # Versions with a handshake, newest last; a client with another one is offered the newest.
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 INSTRUCTIONS = (
@@ -45,19 +44,12 @@ def begin(folder: str | None, http: bool, port: int) -> tuple[Path, Handshake]:
         )
     if http:
         return place, Handshake()
-    _prepare_stdio()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C exits at once; no run is lost, because the worker has them
+    if sys.stdin.isatty():
+        hint = "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one"
+        print(hint, file=sys.stderr)
     is_quick = os.name == "posix" and not sys.stdin.isatty()
     return place, answer_handshake() if is_quick else Handshake()
-
-
-def _prepare_stdio() -> None:
-    """Make Ctrl-C exit at once, and print a hint on a terminal. Runs belong to the worker, so none is lost."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.stdin.isatty():
-        print(
-            "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one",
-            file=sys.stderr,
-        )
 
 
 @dataclass(slots=True)
@@ -72,14 +64,14 @@ def answer_handshake() -> Handshake:
     """Answer the first messages. Return when another message came, none came for a moment, or the input ended."""
     handshake = Handshake()
     line = _read_line()
-    message = _parse_request(line, "initialize")
+    message = _parse_request(line)
     handshake.lines += [line] if line else []
-    if message is None:
+    if message is None or message["method"] != "initialize":
         return handshake
     handshake.answered = message["id"]
     _write_result(message, _initialize_result(message))
     while select.select([STDIN], [], [], IDLE_S)[0] and (line := _read_line()):
-        if (message := _parse_request(line, "tools/list")) and not message.get("params"):
+        if (message := _parse_request(line)) and message["method"] == "tools/list":
             from council.doors.mcp.tools import list_tool_definitions
 
             _write_result(message, {"tools": list_tool_definitions()})
@@ -98,44 +90,36 @@ def _read_line() -> bytes:
     return bytes(line)
 
 
-def _parse_request(line: bytes, method: str) -> Json | None:
-    """Return the request if it is one of this method and has a plain form; the SDK answers all others."""
-    if len(line) > MAX_LINE_BYTES:
-        return None
+def _parse_request(line: bytes) -> Json | None:
+    """Return an `initialize` or a `tools/list` in a plain form; the SDK answers all other messages."""
     try:
-        message = json.loads(line)
+        message: Any = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    is_request = isinstance(message, dict) and message.get("jsonrpc") == "2.0" and message.get("method") == method
-    if not is_request or not isinstance(message.get("id"), str | int) or isinstance(message.get("id"), bool):
-        return None
-    params = message.get("params")
-    is_valid = _is_valid_hello(params) if method == "initialize" else params is None or isinstance(params, dict)
-    return message if is_valid else None
+    match message:
+        case {"jsonrpc": "2.0", "id": str() | int(), "method": "initialize", "params": params}:
+            is_plain = _is_valid_hello(params)
+        case {"jsonrpc": "2.0", "id": str() | int(), "method": "tools/list"}:
+            is_plain = message.get("params") in (None, {})
+        case _:
+            is_plain = False
+    return message if is_plain and not isinstance(message["id"], bool) else None
 
 
 def _is_valid_hello(params: object) -> bool:
-    if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
-        return False
-    client = params.get("clientInfo")
-    named = [
-        params.get("protocolVersion"),
-        *((client.get("name"), client.get("version")) if isinstance(client, dict) else [None]),
-    ]
-    return all(isinstance(value, str) for value in named)
+    match params:
+        case {"protocolVersion": str(), "capabilities": dict(), "clientInfo": {"name": str(), "version": str()}}:
+            return True
+    return False
 
 
 class ServerInfo(TypedDict):
-    """Who answers."""
-
     name: str
     title: str
     version: str
 
 
 class InitializeResult(TypedDict):
-    """The result of `initialize`."""
-
     capabilities: dict[str, dict[str, bool]]
     instructions: str
     protocolVersion: str

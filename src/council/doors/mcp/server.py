@@ -6,9 +6,9 @@ import asyncio
 import json
 import os
 import secrets
-import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from council.doors.http_server import LOOPBACK, listen, make_config
 from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.handshake import INSTRUCTIONS, Handshake
 from council.doors.mcp.tools import find_tool, list_tool_definitions
-from council.doors.mcp.tools_impl import ClientContext, CouncilTools, ToolResult
-from council.errors import CouncilError, UsageError, message_for
+from council.doors.mcp.tools_impl import ClientContext, CouncilTools
+from council.errors import CouncilError, message_for
 from council.text_cleanup import clean
 from council.version import __version__
 
@@ -41,16 +42,13 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return tools
 
-    async def call_tool(context: Context, params: types.CallToolRequestParams) -> ToolResponse:
-        return await _call_tool(council_tools, context, params)
-
     return Server(
         "council",
         version=__version__,
         title="Council",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_call_tool=partial(_call_tool, council_tools),
     )
 
 
@@ -97,14 +95,15 @@ async def _call_tool(
         tool = find_tool(params.name)
         given = tool.parse_arguments(params.name, params.arguments or {})
         guest = await _identify_client(council_tools, ClientCall(context, params.input_responses or {}))
-        return _success_result(await council_tools.call(params.name, given, guest))
+        value = await council_tools.call(params.name, given, guest)
+        text = json.dumps(value, ensure_ascii=False)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
     except InputRequired as needed:
         return types.InputRequiredResult(input_requests=needed.requests)
     except CouncilError as error:
         return _error_result(message_for(error, "http"))
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        return _error_result(f"internal error ({what}): report it")
+        return _error_result(f"internal error ({type(error).__name__}: {error}): report it")
 
 
 async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
@@ -121,20 +120,13 @@ async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> C
     return ClientContext(roots, report_progress, caller if caller.has_forms else None)
 
 
-def _success_result(value: ToolResult) -> types.CallToolResult:
-    text = json.dumps(value, ensure_ascii=False)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
-
-
 def _error_result(line: str) -> types.CallToolResult:
     text = " ".join(clean(line).split())
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
-LOOPBACK = "127.0.0.1"  # not configurable by any flag or variable
 HTTP_PATH = "/mcp"
 OWN_FETCH_SITES = frozenset({"same-origin", "none"})  # values of Sec-Fetch-Site
-SHUTDOWN_TIMEOUT_S = 2  # seconds for open calls when the server stops
 
 
 class HttpGuard:
@@ -157,16 +149,14 @@ class HttpGuard:
         is_own_origin = self.origins.issuperset(headers.getlist("origin"))
         if not is_own_origin or not OWN_FETCH_SITES.issuperset(headers.getlist("sec-fetch-site")):
             return _error_response(403, "requests from pages of another origin are not allowed")
-        if not self._is_token_valid(headers.getlist("authorization")):
+        values = headers.getlist("authorization")
+        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+        if kind.lower() != "bearer" or not secrets.compare_digest(token.strip().encode(), self.token.encode()):
             return _error_response(
                 401,
                 "missing or wrong token: send the one that `council mcp --http` printed as Authorization: Bearer TOKEN",
             )
         return None
-
-    def _is_token_valid(self, values: list[str]) -> bool:
-        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
-        return kind.lower() == "bearer" and secrets.compare_digest(token.strip().encode(), self.token.encode())
 
 
 def _error_response(status: int, error: str) -> JSONResponse:
@@ -176,36 +166,14 @@ def _error_response(status: int, error: str) -> JSONResponse:
 
 async def run_http(council_tools: CouncilTools, port: int) -> None:
     """Serve until stopped. Print the address and the token once, on standard error."""
-    listening = _listen(port)
+    listening = listen(LOOPBACK, port)  # not configurable by any flag or variable
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # HttpGuard is stricter
     app = make_server(council_tools).streamable_http_app(streamable_http_path=HTTP_PATH, transport_security=unchecked)
-    config = uvicorn.Config(
-        HttpGuard(app, port, token),
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        workers=1,
-        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
-    )
     print(f"council mcp: http://{LOOPBACK}:{port}{HTTP_PATH}", file=sys.stderr)
     print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
-    await uvicorn.Server(config).serve(sockets=[listening])
-
-
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((LOOPBACK, port))
-        listening.listen()  # clients may connect as soon as the address is printed
-    except OSError as error:
-        listening.close()
-        raise UsageError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None
-    return listening
+    await uvicorn.Server(make_config(HttpGuard(app, port, token))).serve(sockets=[listening])
 
 
 def serve(
@@ -232,7 +200,7 @@ def serve(
 
 async def _run_server(council_tools: CouncilTools, http: bool, port: int, handshake: Handshake) -> None:
     try:
-        async with council_tools.run_worker():
+        async with council_tools.owner.run_worker(council_tools.shared_convener):
             await (run_http(council_tools, port) if http else run_stdio(council_tools, handshake))
     finally:
         await council_tools.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -14,6 +13,7 @@ from pydantic_core import ErrorDetails
 from council import protocols
 from council.errors import UsageError
 from council.flags import AUTO_PROTOCOL, flag_table
+from council.planning.intent import format_suggestion
 from council.protocols.options import FlagRow, parse_options
 from council.types import Json, JsonSchema
 
@@ -32,12 +32,8 @@ def _parse_json_text(value: Any) -> Any:
         return value
 
 
-def _wrap_text(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 Options = Annotated[Json, BeforeValidator(_parse_json_text)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_wrap_text)]  # one name may be a text
+Names = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class Arguments(BaseModel):
@@ -242,9 +238,7 @@ def list_tool_definitions() -> list[ToolDefinition]:
 
 def find_tool(name: str) -> Tool:
     if name not in TOOLS:
-        near = get_close_matches(name, TOOLS, n=1)
-        hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(f'unknown tool "{name}": {hint}available: {", ".join(TOOLS)}')
+        raise UsageError(f'unknown tool "{name}": {format_suggestion(name, TOOLS)}available: {", ".join(TOOLS)}')
     return TOOLS[name]
 
 

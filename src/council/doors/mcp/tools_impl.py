@@ -14,11 +14,10 @@ import anyio
 
 from council.doors import limits
 from council.doors.limits import BudgetCaps, Owner
-from council.doors.mcp.elicitation import InputRequired, Person, format_answer, make_question
+from council.doors.mcp.elicitation import ClientCall, InputRequired, format_answer, make_question
 from council.doors.mcp.tools import (
     MAX_WAIT_S,
     CancelArguments,
-    CommonOptions,
     EstimateArguments,
     ListArguments,
     PanelArguments,
@@ -36,10 +35,8 @@ from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.tail import add_tail
 from council.runs import worker_client
-from council.runs.database_worker import embed_worker
 from council.runs.people import OpenQuestion
 from council.runs.service import Convener
-from council.settings import SettingFlags, drop_unset
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
@@ -88,8 +85,10 @@ def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str
     protocol = minutes.plan.get("protocol", "council")
     if awaited_seats and status is RunStatus.RUNNING:
         return f"waiting for a person: {', '.join(awaited_seats)} has not answered; answer with `council watch {minutes.run}`"
-    if status is RunStatus.QUEUED or not minutes.phases:
-        return _not_started_line(protocol, status, minutes)
+    if status is RunStatus.QUEUED or (status is RunStatus.RUNNING and not minutes.phases):
+        return f"{protocol} is queued"
+    if not minutes.phases:
+        return f"{status} before the first phase: {_format_reason(minutes)}"
     if status is RunStatus.RUNNING:
         return f"{protocol} in {_format_progress(minutes)}, {max(0, time.time() - minutes.started):.0f} s so far"
     if status is RunStatus.COMPLETE:
@@ -97,12 +96,6 @@ def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str
     if status is RunStatus.STOPPED:
         return f"stopped in {_format_progress(minutes)}: continue with `council resume {minutes.run}`"
     return f"{status} ({_format_reason(minutes)}): council_result has the partial report; continue with `council resume {minutes.run}`"
-
-
-def _not_started_line(protocol: str, status: RunStatus, minutes: Minutes) -> str:
-    if status not in OPEN_STATUSES:
-        return f"{status} before the first phase: {_format_reason(minutes)}"
-    return f"{protocol} is queued"
 
 
 def _format_progress(minutes: Minutes) -> str:
@@ -113,8 +106,7 @@ def _format_progress(minutes: Minutes) -> str:
 
 
 def _format_outcome(minutes: Minutes) -> str:
-    values = [minutes.verdict.get(key) for key in ("verdict", "outcome")]
-    word = next((str(value) for value in values if value), "an answer")
+    word = minutes.verdict.get("verdict") or minutes.verdict.get("outcome") or "an answer"
     return f"{word}, trust {compute_trust(minutes).level}"
 
 
@@ -149,7 +141,7 @@ class ClientContext:
 
     roots: tuple[Path, ...]
     report_progress: Callable[[str], Awaitable[None]]
-    person: Person | None = None
+    person: ClientCall | None = None
 
 
 @dataclass(slots=True)
@@ -177,17 +169,13 @@ class RunWait:
 
     async def _follow_to_end(self) -> None:
         while True:
-            await self._ensure_worker()
+            if (await self.convener.run_state(self.run)).needs_worker:
+                await worker_client.ensure_worker(self.convener.store, self.run, self.convener.env)
             async for entry in self.convener.follow(self.run, self.minutes.seq):
                 self.minutes.on_event(entry)
             state = await self.convener.run_state(self.run)
             if not (state.is_active and state.is_detached):
                 return
-
-    async def _ensure_worker(self) -> None:
-        """Start the worker if a detached run has no owner."""
-        if (await self.convener.run_state(self.run)).needs_worker:
-            await worker_client.ensure_worker(self.convener.store, self.run, self.convener.env)
 
     async def _report_progress(self) -> None:
         while True:
@@ -196,14 +184,14 @@ class RunWait:
 
     # Questions to a person
 
-    async def _ask_open_questions(self, person: Person) -> None:
+    async def _ask_open_questions(self, person: ClientCall) -> None:
         while True:
             for row in await self.convener.open_asks(self.run):
                 if row["key"] not in self._skipped_asks:
                     await self._ask_person(person, row)
             await anyio.sleep(ASK_POLL_S)
 
-    async def _ask_person(self, person: Person, row: OpenQuestion) -> None:
+    async def _ask_person(self, person: ClientCall, row: OpenQuestion) -> None:
         """Ask one question until it is answered here or elsewhere, or dismissed."""
         deadline, self.scope.deadline = self.scope.deadline, math.inf  # a person needs more time than one wait
         trouble = ""
@@ -218,13 +206,13 @@ class RunWait:
         finally:
             self.scope.deadline = deadline
 
-    async def _ask_once(self, person: Person, row: OpenQuestion, problem: str) -> Mapping[str, Any] | None:
+    async def _ask_once(self, person: ClientCall, row: OpenQuestion, problem: str) -> Mapping[str, Any] | None:
         """Return the filled form, or None if it was dismissed or answered elsewhere."""
         given = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._cancel_when_closed, row["key"], group.cancel_scope)
             try:
-                given = await person.ask(make_question(row, problem))
+                given = await person.ask(row["key"], make_question(row, problem))
             except InputRequired as needed:
                 self.input_required = needed
                 self.scope.cancel()
@@ -253,9 +241,7 @@ class CouncilTools:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self._caps = BudgetCaps.from_settings(owner.settings(owner.folder))
-        self._shared_convener = Convener(
-            owner.folder, owner.env, config=owner.config
-        )  # shares its store with the others
+        self.shared_convener = Convener(owner.folder, owner.env, config=owner.config)  # the others use its store
         self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[ToolResult]]] = {
             "council_start": self.start,
             "council_wait": self.wait,
@@ -269,18 +255,8 @@ class CouncilTools:
     async def call(self, tool: str, arguments: Any, client: ClientContext) -> ToolResult:
         return await self._handlers[tool](arguments, client)
 
-    @asynccontextmanager
-    async def run_worker(self) -> AsyncIterator[None]:
-        """Execute runs of a shared store, inside the block."""
-        if not self.owner.has_worker:
-            yield
-            return
-        address = self._shared_convener.find_store()
-        async with embed_worker(address, self.owner.env, self.owner.folder, self.owner.config):
-            yield
-
     async def close(self) -> None:
-        await self._shared_convener.close()
+        await self.shared_convener.close()
 
     # Starting
 
@@ -320,13 +296,9 @@ class CouncilTools:
         limits.refuse_owner_options(arguments.options)
         common, options = split_common_options(arguments.options)
         limits.check_files(options, folder, client.roots)
-        settings = self.owner.settings(folder)
-        settings.require_trust()
-        explorer = options.get("explorer_model")
-        explorers = [explorer] if isinstance(explorer, str) else []
-        limits.check_members([*common.seats.values(), *common.models, *explorers], settings)
-        cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
-        convener = self._make_convener(folder, common, options.get("profile"), cap)
+        settings, flags = limits.check_request(self.owner, self._caps, folder, common, options)
+        if self.owner.allow_unpriced:
+            flags["allow_unpriced"] = True
         attached = tuple(limits.read_attached(common.attach, folder, client.roots))
         material = Material(
             common.spec,
@@ -337,30 +309,11 @@ class CouncilTools:
             look=common.look,
             attachments=attached,
         )
-        try:
+        async with self.owner.open_convener(self.shared_convener, folder, flags) as convener:
             plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)
             limits.check_members(plan.roster.member_names, settings)
             limits.check_search(plan.options.get("search"), options.get("search"), folder, client.roots, settings)
             yield convener, plan
-        finally:
-            await convener.close()
-
-    def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
-        flags: SettingFlags = {
-            "timeout": common.timeout,
-            "effort": common.effort,
-            "seats": dict(common.seats) or None,
-            "models": list(common.models) or None,
-            "cheap": common.cheap or None,
-            "check": common.check or None,
-            "exclude_family": list(common.exclude_family) or None,
-            "max_cost": cap,
-            "allow_unpriced": self.owner.allow_unpriced or None,
-            "profile": profile if isinstance(profile, str) else None,  # the options check refuses other types
-        }
-        return Convener(
-            folder, self.owner.env, flags=drop_unset(flags), config=self.owner.config, store=self._shared_convener.store
-        )
 
     # Waiting
 
@@ -368,29 +321,25 @@ class CouncilTools:
         run = await self._resolve_run(arguments.run, client.roots)
         minutes, status = await self._load_minutes(run)
         if status in OPEN_STATUSES:
-            await RunWait(self._shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
-        awaited = [row["seat"] for row in await self._shared_convener.open_asks(run)]
+            await RunWait(self.shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
+        awaited = [row["seat"] for row in await self.shared_convener.open_asks(run)]
         return run_status(*await self._load_minutes(run), awaited)
 
     async def cancel(self, arguments: CancelArguments, client: ClientContext) -> CancelledRun:
         """Stop a run and return its status. `cancelled` is false if it had already ended."""
         run = await self._resolve_run(arguments.run, client.roots)
-        store = self._shared_convener.store
-        convener = Convener(self.owner.folder, self.owner.env, config=self.owner.config, store=store)
-        try:
+        async with self.owner.open_convener(self.shared_convener) as convener:
             is_cancelled = await convener.cancel(run)
-        finally:
-            await convener.close()
         if is_cancelled:
             with anyio.move_on_after(CANCEL_WAIT_S):
-                async for _ in self._shared_convener.follow(run, 0):
+                async for _ in self.shared_convener.follow(run, 0):
                     pass
         return {**run_status(*await self._load_minutes(run)), "cancelled": is_cancelled}
 
     async def _load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
         """Return the minutes so far and the status."""
-        state = await self._shared_convener.run_state(run)
-        entries, _, _ = await self._shared_convener.store.load_since(run, 0)
+        state = await self.shared_convener.run_state(run)
+        entries, _, _ = await self.shared_convener.store.load_since(run, 0)
         return Minutes.fold(entries), state.status
 
     # Past runs
@@ -408,7 +357,7 @@ class CouncilTools:
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
         rows: list[RunRow] = []
-        async for run in self._shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
+        async for run in self.shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
             is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
             if is_wanted and limits.is_within(Path(run["folder"]), client.roots):
                 rows.append({**run, "question": single_line(run["question"])})
@@ -419,7 +368,7 @@ class CouncilTools:
     async def _resolve_run(self, name: str, roots: Sequence[Path]) -> str:
         """Return the id of the named run, or raise UnknownRun if its folder is outside the client's roots."""
         try:
-            run = await self._shared_convener.resolve_run(name)
+            run = await self.shared_convener.resolve_run(name)
             minutes, _ = await self._load_minutes(run)
         except UnknownRun:
             minutes = Minutes()

@@ -60,8 +60,7 @@ def create_app(app_state: AppState, token: str, origins: Mapping[str, str]) -> G
     app.add_exception_handler(Exception, responses.on_internal_error)
     app.openapi = describe_api  # type: ignore[method-assign]
     app.state.app_state = app_state
-    app.state.guard = Guard(app, token, origins, app_state.find_user)
-    guard: Guard = app.state.guard
+    app.state.guard = guard = Guard(app, token, origins, app_state.find_user)
     return guard
 
 
@@ -112,7 +111,8 @@ def describe_api() -> Json:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    await app.state.app_state.forget_requests()
-    async with app.state.app_state.run_worker():
+    app_state: AppState = app.state.app_state
+    await app_state.forget_requests()
+    async with app_state.owner.run_worker(app_state.shared_convener):
         yield
-        await app.state.app_state.close()
+        await app_state.close()

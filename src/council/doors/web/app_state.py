@@ -15,11 +15,7 @@ from weakref import WeakValueDictionary
 from council.doors.limits import BudgetCaps, Owner
 from council.doors.web.responses import KeyReused
 from council.doors.web.sse import RunFeeds
-from council.engine.minutes import read_plan
-from council.engine.plan_object import PlanObject
 from council.errors import CouncilError, StoreError, UsageError
-from council.events import Convened
-from council.runs.database_worker import embed_worker
 from council.runs.service import Convener
 from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
@@ -57,21 +53,12 @@ class AppState:
     async def open_convener(
         self, folder: Path | None = None, user: User = OWNER, **flags: Any
     ) -> AsyncIterator[Convener]:
-        """Yield a convener for one request, because planning can change a convener's folder.
-
-        New runs belong to the user.
-        """
+        """Yield a convener for one request. New runs belong to the user."""
         flags = {"max_cost": self.owner.max_cost, **flags}
         if user.name:
             flags |= {"user": user.name, "user_cap": user.max_cost_per_day}
-        folder = folder or self.owner.folder
-        convener = Convener(
-            folder, self.shared_convener.env, flags=flags, config=self.owner.config, store=self.shared_convener.store
-        )
-        try:
+        async with self.owner.open_convener(self.shared_convener, folder, flags) as convener:
             yield convener
-        finally:
-            await convener.close()
 
     # Runs
 
@@ -135,13 +122,7 @@ class AppState:
             )
         return earlier.run if earlier else None
 
-    async def load_plan(self, run: str) -> PlanObject:
-        """Return the plan of a run as it was started."""
-        entries, _, _ = await self.store.load_since(run, 0)
-        return next(read_plan(entry.event.plan) for entry in entries if isinstance(entry.event, Convened))
-
     async def forget_requests(self) -> None:
-        """Forget the keys of old requests."""
         with suppress(CouncilError):  # a store that can only be read
             await self.store.forget_requests(time.time() - KEEP_KEYS_S)
 
@@ -164,16 +145,6 @@ class AppState:
             print(f"council: {single_line(str(error), 400)}", file=sys.stderr)
         finally:
             del self._worker_calls[run]
-
-    @asynccontextmanager
-    async def run_worker(self) -> AsyncIterator[None]:
-        """Execute runs of a shared store, inside the block."""
-        if not self.owner.has_worker:
-            yield
-            return
-        address = self.shared_convener.find_store()
-        async with embed_worker(address, self.owner.env, self.owner.folder, self.owner.config):
-            yield
 
     async def close(self) -> None:
         if self._worker_calls:  # finish calls to a worker that is starting, within a limit

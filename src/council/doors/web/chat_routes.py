@@ -7,9 +7,9 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from itertools import count
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from fastapi import APIRouter, Header
@@ -38,15 +38,10 @@ from council.doors.limits import BudgetCaps
 from council.doors.web import access, models
 from council.doors.web.access import AppStateDep, KeyHeader, UserDep
 from council.doors.web.app_state import AppState
-from council.doors.web.guard import Send
+from council.doors.web.guard import Refusal, Send
 from council.doors.web.responses import ApiResponse, UnknownModel, chat_error_json, encode_json
-from council.doors.web.schemas import (
-    ChatMessageBody,
-    ChatPart,
-    ChatRequest,
-    chat_responses,
-)
-from council.doors.web.sse import SEND_TIMEOUT_S, RunResponse, StreamCursor, wait_for_news
+from council.doors.web.schemas import ChatMessageBody, ChatPart, ChatRequest, chat_responses
+from council.doors.web.sse import RunResponse, StreamCursor, wait_for_news
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Plan
@@ -62,12 +57,8 @@ chat_router = APIRouter(prefix="/v1", tags=["chat"])
 OWNED_BY = "council"
 TEXT_TYPES = ("text", "input_text", "output_text", "refusal")  # parts of a message
 EFFORTS = ("low", "medium", "high")
-TRANSPORT_FIELDS = (
-    "stream",
-    "stream_options",
-    "cancel_on_disconnect",
-    "tail",
-)  # how the answer is sent, not what is asked
+# How the answer is sent, not what is asked.
+TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect", "tail")
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
 ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503}
@@ -169,15 +160,11 @@ def _check_request(body: ChatRequest) -> None:
 
 def _read_messages(bodies: Sequence[ChatMessageBody]) -> list[ChatMessage]:
     """Return the messages. Text parts are joined; images and files are numbered through the conversation."""
-    messages, count = list[ChatMessage](), 0
+    messages, numbers = list[ChatMessage](), count(1)
     for body in bodies:
-        parts = [ChatPart(type="text", text=body.content or "")] if not isinstance(body.content, list) else body.content
+        parts = body.content if isinstance(body.content, list) else [ChatPart(type="text", text=body.content)]
         texts = [part.text or "" for part in parts if part.type in TEXT_TYPES]
-        files = list[tuple[str, bytes]]()
-        for part in parts:
-            if part.type not in TEXT_TYPES:
-                count += 1
-                files.append(_read_file(part, count))
+        files = [_read_file(part, next(numbers)) for part in parts if part.type not in TEXT_TYPES]
         messages.append(ChatMessage(body.role, "\n\n".join(texts), tuple(files)))
     return messages
 
@@ -232,18 +219,6 @@ async def _plan(
 # Responses
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why there is no complete answer."""
-
-    code: str
-    line: str
-    status: int
-
-    def as_json(self) -> models.ChatErrorBody:
-        return chat_error_json(self.status, self.code, self.line)
-
-
 class CompletionMessage(TypedDict, total=False):
     """The answer, or the next part of it."""
 
@@ -282,8 +257,7 @@ class ChatResponse(RunResponse):
     """Response with the answer of a run."""
 
     def __init__(self, app_state: AppState, run: str, body: ChatRequest, model: ChatModel) -> None:
-        super().__init__(None, headers={"x-council-run": run})
-        del self.headers["content-length"]
+        super().__init__({"x-council-run": run})
         self.app_state, self.run, self.request = app_state, run, body
         self.fold = ChatFold(
             has_reasoning=not model.is_title,
@@ -320,12 +294,12 @@ class ChatResponse(RunResponse):
         finally:
             feeds.unsubscribe(cursor.feed, wake)
 
-    def find_problem(self, piece: Piece) -> Problem:
+    def find_problem(self, piece: Piece) -> Refusal:
         status = 429 if self.fold.minutes.stopped == "budget" else ERROR_STATUS[piece.code]
         line = f"{piece.text.rstrip('.')}; run {self.run}"
         if piece.code in (BROKE_OFF, STOPPING):
             line += " continues: repeat the request with its Idempotency-Key, or see the run on the page"
-        return Problem(piece.code, line, status)
+        return Refusal(status, piece.code, line)
 
     def make_body(
         self, kind: CompletionKind, choices: list[CompletionChoice], *, has_totals: bool = False
@@ -347,42 +321,36 @@ class ChatStream(ChatResponse):
 
     media_type = "text/event-stream"
 
-    async def send_content(self, send: Send) -> None:
-        headers = [*self.raw_headers, (b"x-accel-buffering", b"no")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for chunk in self._iter_chunks():
-            async with asyncio.timeout(SEND_TIMEOUT_S):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    def __init__(self, app_state: AppState, run: str, body: ChatRequest, model: ChatModel) -> None:
+        super().__init__(app_state, run, body, model)
+        self.headers["x-accel-buffering"] = "no"
 
-    async def _iter_chunks(self) -> AsyncIterator[bytes]:
-        yield self._format_delta({"role": "assistant", "content": ""})
+    async def iter_chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self._format_chunk([_make_delta({"role": "assistant", "content": ""})])
         async for pieces in self.iter_pieces():
             if not pieces:
                 yield b": keep-alive\n\n"
             for piece in pieces:
                 if piece.kind is PieceKind.ERROR:
-                    yield _format_data(self.find_problem(piece).as_json())
+                    yield _format_data(_make_error(self.find_problem(piece)))
                     return
                 is_content = piece.kind is PieceKind.CONTENT
-                yield self._format_delta({"content": piece.text} if is_content else {"reasoning_content": piece.text})
-        for chunk in self._format_end():
-            yield chunk
+                delta: CompletionMessage = {"content": piece.text} if is_content else {"reasoning_content": piece.text}
+                yield self._format_chunk([_make_delta(delta)])
+        last = _make_delta({}, self.fold.finish_reason)
+        if self.request.stream_options and self.request.stream_options.include_usage:
+            yield self._format_chunk([last])  # the usage has its own chunk then, without choices
+            yield self._format_chunk([], has_totals=True)
+        else:
+            yield self._format_chunk([last], has_totals=True)
         yield b"data: [DONE]\n\n"
 
-    def _format_delta(self, delta: CompletionMessage) -> bytes:
-        choice: CompletionChoice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
-        return _format_data(self.make_body("chat.completion.chunk", [choice]))
+    def _format_chunk(self, choices: list[CompletionChoice], *, has_totals: bool = False) -> bytes:
+        return _format_data(self.make_body("chat.completion.chunk", choices, has_totals=has_totals))
 
-    def _format_end(self) -> Iterator[bytes]:
-        """Yield the last chunks. The last one has the usage; it has no choices if the client asked for the usage."""
-        reason = self.fold.finish_reason
-        last: CompletionChoice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason}
-        if not (self.request.stream_options and self.request.stream_options.include_usage):
-            yield _format_data(self.make_body("chat.completion.chunk", [last], has_totals=True))
-            return
-        yield _format_data(self.make_body("chat.completion.chunk", [last]))
-        yield _format_data(self.make_body("chat.completion.chunk", [], has_totals=True))
+
+def _make_delta(delta: CompletionMessage, reason: str | None = None) -> CompletionChoice:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
 
 
 class ChatAnswer(ChatResponse):
@@ -407,12 +375,12 @@ class ChatAnswer(ChatResponse):
         await self._send(send, 200, self.make_body("chat.completion", [choice], has_totals=True))
 
     async def send_revoked(self, send: Send) -> None:
-        await self._send_problem(send, Problem("unauthorized", "the token was revoked", 401))
+        await self._send_problem(send, Refusal(401, "unauthorized", "the token was revoked"))
 
-    async def _send_problem(self, send: Send, problem: Problem) -> None:
+    async def _send_problem(self, send: Send, problem: Refusal) -> None:
         # A repeated request would get the same answer, unless another server continues.
         header = (b"x-should-retry", b"true" if problem.code == STOPPING else b"false")
-        await self._send(send, problem.status, problem.as_json(), header)
+        await self._send(send, problem.status, _make_error(problem), header)
 
     async def _send(
         self, send: Send, status: int, content: Completion | models.ChatErrorBody, *headers: tuple[bytes, bytes]
@@ -421,6 +389,10 @@ class ChatAnswer(ChatResponse):
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": status, "headers": [*self.raw_headers, length, *headers]})
         await send({"type": "http.response.body", "body": body})
+
+
+def _make_error(problem: Refusal) -> models.ChatErrorBody:
+    return chat_error_json(problem.status, problem.code, problem.line)
 
 
 def _format_data(value: Completion | models.ChatErrorBody) -> bytes:

@@ -37,8 +37,8 @@ EXAMPLE_RESULT = EXAMPLE_EVAL | {
 }
 
 
-class EvalRow(Body):
-    """An evaluation in the list."""
+class EvalSummary(Body):
+    """What the list and the result of an evaluation have in common."""
 
     id: str
     at: Annotated[float, Field(description="When the result was written, in seconds since 1970.")]
@@ -47,6 +47,11 @@ class EvalRow(Body):
     equal: Annotated[Literal["tokens", "calls", "cost"], Field(description="What equal arms have in common.")]
     unfinished: Annotated[int, Field(description="Answers that are missing.")]
     members: list[str]
+
+
+class EvalRow(EvalSummary):
+    """An evaluation in the list."""
+
     arms: list[str]
 
 
@@ -54,19 +59,12 @@ class EvalList(Body):
     evals: list[EvalRow]
 
 
-class EvalResult(Body):
+class EvalResult(EvalSummary):
     """The result of an evaluation, `council.eval/1`, as `council eval --json` prints it."""
 
     schema_name: Annotated[Literal["council.eval/1"], Field(alias="schema")]
-    id: str
-    at: float
     folder: str
-    dataset: str
-    questions: int
     seed: int
-    equal: str
-    unfinished: int
-    members: list[str]
     arms: list[Json]
     blind: Annotated[Json | None, Field(description="Blind comparisons: the base, the judges and their use.")] = None
     conclusions: list[str]
@@ -76,16 +74,8 @@ class EvalResult(Body):
 async def get_evals(app_state: AppStateDep) -> ApiResponse:
     """List the results of `council eval` on this machine, newest first."""
     rows = [
-        {
-            "id": one["id"],
-            "at": one["at"],
-            "dataset": one["dataset"],
-            "questions": one["questions"],
-            "equal": one["equal"],
-            "unfinished": one["unfinished"],
-            "members": one["members"],
-            "arms": [arm["arm"] for arm in one["arms"]],
-        }
+        {name: value for name, value in one.items() if name in EvalRow.model_fields}
+        | {"arms": [arm["arm"] for arm in one["arms"]]}
         for one in await _load(app_state)
     ]
     return ApiResponse({"evals": rows})

@@ -7,10 +7,13 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import compare_digest
 from typing import Any
+
+from starlette.datastructures import Headers
 
 from council.doors.web.responses import error_response, format_internal_error
 from council.errors import StoreError, message_for
@@ -26,9 +29,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 SESSION_PATH = "/api/session"
 METHODS_WITH_BODY = ("POST", "PATCH")
 MAX_BODY_BYTES = 1 << 20  # bytes
-BODY_LIMITS = dict.fromkeys(
-    ("/api/runs", "/api/estimate", "/v1/chat/completions"), 24 << 20
-)  # by path, for attachments
+# By path, for attachments.
+BODY_LIMITS = dict.fromkeys(("/api/runs", "/api/estimate", "/v1/chat/completions"), 24 << 20)
 CODE_BYTES, CODE_TIMEOUT_S = 24, 300.0  # of a one-time code
 BODY_TIMEOUT_S = 30.0  # seconds for the whole body
 CONTENT_SECURITY_POLICY = (
@@ -46,6 +48,8 @@ SECURITY_HEADERS = [
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """Why there is no response, or no complete one."""
+
     status: int
     code: str
     line: str
@@ -66,22 +70,14 @@ OTHER_SITE = Refusal(403, "wrong_site", "requests from another site are not allo
 
 
 class RequestHead:
-    """Method, path and headers of a request."""
-
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
-        self._headers: list[tuple[bytes, bytes]] = list(scope["headers"])
-
-    def header_values(self, name: str) -> list[str]:
-        return [value.decode("latin-1") for key, value in self._headers if key == name.encode()]
-
-    def as_mapping(self) -> dict[str, str]:
-        return {key.decode("latin-1"): value.decode("latin-1") for key, value in self._headers}
+        self.headers = Headers(scope=scope)
 
     def header(self, name: str) -> str | None:
         """Return the value; a repeated header gives both joined, which no check accepts."""
-        return ", ".join(values) if (values := self.header_values(name)) else None
+        return ", ".join(values) if (values := self.headers.getlist(name)) else None
 
     @property
     def is_json(self) -> bool:
@@ -92,12 +88,11 @@ class RequestHead:
         """Whether this is a static file of the page, which needs no token."""
         return self.method in ("GET", "HEAD") and (self.path in ("/", "/docs") or self.path.startswith("/page/"))
 
-    def iter_tokens(self) -> Iterator[str]:
-        """Yield the bearer tokens. A cookie is never one: browsers send cookies to every port of a host."""
-        for header in self.header_values("authorization"):
-            scheme, _, value = header.partition(" ")
-            if scheme.lower() == "bearer":
-                yield value.strip()
+    @property
+    def tokens(self) -> list[str]:
+        """The bearer tokens. A cookie is never one: browsers send cookies to every port of a host."""
+        headers = (header.partition(" ") for header in self.headers.getlist("authorization"))
+        return [value.strip() for scheme, _, value in headers if scheme.lower() == "bearer"]
 
 
 class OneTimeCodes:
@@ -129,18 +124,20 @@ class Guard:
             return await self.app(scope, receive, send)
         asked = RequestHead(scope)
         send = _add_headers(send, asked.path)
-        if refusal := await self._check(asked, scope):
-            return await _send_refusal(send, refusal, asked.path)
+        state = scope.setdefault("state", {})
+        state["user"] = ANONYMOUS
+        if refusal := await self._check(asked, scope, state):
+            return await _send_refusal(scope, receive, send, refusal)
         if asked.method in METHODS_WITH_BODY:
             limit = BODY_LIMITS.get(asked.path, MAX_BODY_BYTES)
             try:
                 async with asyncio.timeout(BODY_TIMEOUT_S):
                     body = await _read_body(receive, limit)
             except TimeoutError:
-                return await _send_refusal(send, BODY_TOO_SLOW, asked.path)
+                return await _send_refusal(scope, receive, send, BODY_TOO_SLOW)
             if body is None:
-                line = f"the body is over {limit >> 20} MB: send less"
-                return await _send_refusal(send, Refusal(413, "body_too_large", line), asked.path)
+                too_large = Refusal(413, "body_too_large", f"the body is over {limit >> 20} MB: send less")
+                return await _send_refusal(scope, receive, send, too_large)
             receive = _replay_body(body, receive)
         if asked.method == "HEAD":
             scope, receive, send = {**scope, "method": "GET"}, *_drop_body(receive, send)
@@ -152,14 +149,12 @@ class Guard:
             print(f"council: {format_internal_error(problem)}", file=sys.stderr)
         return None
 
-    async def _check(self, asked: RequestHead, scope: Scope) -> Refusal | None:
-        state = scope.setdefault("state", {})
-        state["user"] = ANONYMOUS
+    async def _check(self, asked: RequestHead, scope: Scope, state: dict[str, Any]) -> Refusal | None:
         if asked.method in ("GET", "HEAD") and asked.path in (HEALTH_PATH, READY_PATH):
             return None
         if asked.path == METRICS_PATH:
             peer = scope.get("client") or ("",)
-            return None if may_read_metrics(asked.as_mapping(), peer[0], os.environ) else NO_METRICS_TOKEN
+            return None if may_read_metrics(asked.headers, peer[0], os.environ) else NO_METRICS_TOKEN
         return self._check_origin(asked) or (None if asked.is_page_file else await self._check_token(asked, state))
 
     def _check_origin(self, asked: RequestHead) -> Refusal | None:
@@ -175,39 +170,33 @@ class Guard:
 
     async def _check_token(self, asked: RequestHead, state: dict[str, Any]) -> Refusal | None:
         """Refuse a missing token, and form posts, which any page could send. Keep the user for the routes."""
-        if asked.method in METHODS_WITH_BODY and asked.header("content-type") and not asked.is_json:
+        if asked.method in METHODS_WITH_BODY and not asked.is_json:
             return NOT_JSON
         try:
-            found = [user for token in asked.iter_tokens() if (user := await self.identify(token))]
+            found = [user for token in asked.tokens if (user := await self.identify(token))]
         except StoreError as error:
             return Refusal(503, "store_unavailable", message_for(error, "http"))
         if asked.path != SESSION_PATH and not found:
             return NO_TOKEN
-        state["user"] = found[0] if found else ANONYMOUS
-        state["is_revoked"] = self._make_revocation_check(asked) if found and found[0].name else None
-        return NOT_JSON if asked.method in METHODS_WITH_BODY and not asked.is_json else None
+        if found:
+            state["user"] = found[0]
+            state["is_revoked"] = partial(self._is_revoked, asked.tokens) if found[0].name else None
+        return None
 
     async def identify(self, token: str) -> User | None:
         """Return the sender of a token: the owner of the server, a user, or None."""
         return OWNER if compare_digest(token.encode(), self.token.encode()) else await self.find_user(token)
 
-    def _make_revocation_check(self, asked: RequestHead) -> Callable[[], Awaitable[bool]]:
-        """Return a function that tells whether the token of a request has been revoked since."""
-        tokens = list(asked.iter_tokens())
-
-        async def is_revoked() -> bool:
-            return not any([await self.find_user(token) for token in tokens])
-
-        return is_revoked
+    async def _is_revoked(self, tokens: Sequence[str]) -> bool:
+        """Return whether the tokens of a request have been revoked since."""
+        return not any([await self.find_user(token) for token in tokens])
 
 
-async def _send_refusal(send: Send, refusal: Refusal, path: str) -> None:
-    body = bytes(error_response(refusal.status, refusal.code, refusal.line, path=path).body)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+async def _send_refusal(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
+    response = error_response(refusal.status, refusal.code, refusal.line, path=scope["path"])
     if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        response.headers["www-authenticate"] = "Bearer"
+    await response(scope, receive, send)
 
 
 def _add_headers(send: Send, path: str) -> Send:

@@ -14,18 +14,21 @@ from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, create_mod
 from typing_extensions import TypedDict
 
 from council import events as ev
-from council.engine.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
+from council.doors import chat, limits
+from council.engine import plan_object
+from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
 from council.render.report_object import Report
 from council.render.report_parts import Cost, PositionRow, Tokens
-from council.runs import doctor, spending
+from council.runs import doctor, history, spending
+from council.runs.people import OpenQuestion
 from council.store import interface
 from council.store.interface import RunStatus, list_fields
 from council.types import FinalState, Json, SeatState, UsageCounts
 
 
 class Body(BaseModel):
-    """An object of a response. It may get more fields in later versions."""
+    """An object that may get more fields in later versions."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -101,17 +104,17 @@ class SessionCode(Body):
     code: str
 
 
-def _make_body_model(
-    row: Any, about: Mapping[str, str] = NO_HELP, name: str = "", **parts: type[BaseModel]
-) -> type[BaseModel]:
+def make_body_model(row: Any, about: Mapping[str, str] = NO_HELP, name: str = "", **parts: Any) -> type[BaseModel]:
     """Return the model of an object that is declared elsewhere, and of the objects in it.
 
-    `about` describes fields, also those of inner objects. `parts` are the models of single fields.
+    `about` describes fields, also those of inner objects. `parts` are the types of single fields.
     """
     named: dict[str, Any] = {}
-    for field, kind in get_type_hints(row).items():
+    hints = get_type_hints(row, localns=vars(plan_object))  # some modules import these only for the types
+    for field, kind in hints.items():
         made = Field(description=about.get(field), alias="schema" if field == "schema" else None)
-        named["schema_name" if field == "schema" else field] = (parts.get(field) or _find_body_type(kind, about), made)
+        shown = parts[field] if field in parts else _find_body_type(kind, about)
+        named["schema_name" if field == "schema" else field] = (shown, made)
     model: type[BaseModel] = create_model(name or row.__name__, __base__=Body, __doc__=row.__doc__, **named)
     return model
 
@@ -119,36 +122,31 @@ def _make_body_model(
 def _find_body_type(kind: Any, about: Mapping[str, str]) -> Any:
     if kind is UsageCounts:
         return Tokens
+    if is_typeddict(kind) and not hasattr(kind, "__pydantic_config__"):
+        return make_body_model(kind, about)
     if get_origin(kind) is list:
         (item,) = get_args(kind)
         return list[_find_body_type(item, about)]  # type: ignore[misc]
-    return _make_body_model(kind, about) if is_typeddict(kind) else kind
+    return kind
 
 
 # Start
 
 
-Retirement = _make_body_model(
+ProtocolInfo: Any = make_body_model(
+    doctor.ProtocolRow,
+    {
+        "package": "The package that adds it; empty for a built-in one.",
+        "use": 'One word for its main use, such as "Decide"; may be empty.',
+        "options": "The options as JSON Schema.",
+        "note": "Why it cannot run now; empty if it can.",
+    },
+    "ProtocolInfo",
+    options=Json,
+)
+Retirement: Any = make_body_model(
     doctor.Retirement, {"is_over": "Whether the date is over, or the vendor no longer lists it."}
 )
-
-
-class ProtocolInfo(Body):
-    """A protocol."""
-
-    name: str
-    package: Annotated[str, Field(description="The package that adds it; empty for a built-in one.")]
-    summary: str
-    purpose: str
-    use: Annotated[str, Field(description='One word for its main use, such as "Decide"; may be empty.')]
-    tasks: list[str]
-    seats: list[str]
-    options: Annotated[Json, Field(description="The options as JSON Schema.")]
-    phases: list[PlanPhase]
-    calls: PlanCalls | None
-    cost: CostEstimate | None
-    example: str
-    note: Annotated[str, Field(description="Why it cannot run now; empty if it can.")]
 
 
 class MemberInfo(Body):
@@ -163,7 +161,7 @@ class MemberInfo(Body):
     line: Annotated[
         str | None, Field(description="The line of models that it is the newest of, such as opus; null if of none.")
     ]
-    retired: Annotated[Retirement | None, Field(description="Null if it is not retired, and no date is known.")]  # type: ignore[valid-type]
+    retired: Annotated[Retirement | None, Field(description="Null if it is not retired, and no date is known.")]
 
 
 class SeatedMember(Body):
@@ -173,20 +171,19 @@ class SeatedMember(Body):
     fallbacks: list[str]
 
 
-class RosterInfo(Body):
-    """A named roster of the advisors protocol."""
-
-    name: str
-    about: str
-    seats: list[str]
-    error: Annotated[str | None, Field(description="Why it cannot be used.")]
-
-
-class PresetInfo(Body):
+@with_config(MORE_FIELDS)
+class PresetInfo(TypedDict):
     """A named set of perspectives."""
 
     name: str
     about: str
+
+
+class RosterInfo(PresetInfo):
+    """A named roster of the advisors protocol."""
+
+    seats: list[str]
+    error: Annotated[str | None, Field(description="Why it cannot be used.")]
 
 
 class Members(Body):
@@ -209,34 +206,16 @@ class Root(Body):
     path: str
 
 
-class FileEntry(Body):
-    """A file or a folder of a root."""
-
-    name: str
-    path: str
-    kind: Literal["file", "folder"]
-    bytes: int | None
-
-
-class FoundFiles(Body):
-    """Files whose path contains the words of a search."""
-
-    files: list[FileEntry]
-    more: Annotated[bool, Field(description="Whether other files match too.")]
-
-
-class FilePreview(Body):
-    """The beginning of a text file as the packet would show it, with secrets masked."""
-
-    path: str
-    bytes: int
-    tokens: Annotated[int, Field(description="Estimated tokens of the whole file.")]
-    text: str
-    cut: Annotated[bool, Field(description="Whether the file is longer than the text.")]
-    secrets: Annotated[
-        list[str],
-        Field(description="Where the packet gate finds secrets: file, line and kind. It refuses such a file."),
-    ]
+FileEntry: Any = make_body_model(limits.FileEntry)
+FoundFiles = make_body_model(limits.FoundFiles, {"more": "Whether other files match too."}, files=list[FileEntry])
+FilePreview = make_body_model(
+    limits.FilePreview,
+    {
+        "tokens": "Estimated tokens of the whole file.",
+        "cut": "Whether the file is longer than the text.",
+        "secrets": "Where the packet gate finds secrets: file, line and kind. It refuses such a file.",
+    },
+)
 
 
 class OptionSchema(Body):
@@ -260,20 +239,16 @@ class StartedRun(NamedRun):
 # History
 
 
-def _make_row_model(row: type) -> type[NamedRun]:
-    """Return the model of a run's row: its fields, with their descriptions."""
-    named = {one.name: (one.type, Field(description=one.column.about or None)) for one in list_fields(row)}
-    model: type[NamedRun] = create_model("RunRow", __base__=NamedRun, __doc__="A run in a list.", **named)  # type: ignore[call-overload]
-    return model
-
-
-RunRow = _make_row_model(interface.RunRow)
+RUN_FIELDS = {
+    one.name: (one.type, Field(description=one.column.about or None)) for one in list_fields(interface.RunRow)
+}
+RunRow: Any = create_model("RunRow", __base__=NamedRun, __doc__="A run in a list.", **RUN_FIELDS)  # type: ignore[call-overload]
 
 
 class RunList(Body):
     """A page of runs: unfinished ones first, then the newest."""
 
-    runs: list[RunRow]  # type: ignore[valid-type]
+    runs: list[RunRow]
     more: Annotated[bool, Field(description="Whether there are more runs after these.")]
     next: Annotated[str | None, Field(description="Value of `before` for the next page; null on the last one.")]
 
@@ -401,17 +376,15 @@ class PositionsAt(Body):
     rows: list[PositionRow]
 
 
-class AttemptRow(Body):
-    """A request as it was sent, with secrets masked, and its result."""
-
-    key: str
-    n: int
-    member: str
-    seat: str | None
-    why: Annotated[str, Field(description="Why it was sent again; empty for a first request.")]
-    most: Annotated[float | None, Field(description="Its maximum cost in dollars; null if the price is unknown.")]
-    request: str
-    result: Annotated[Json | None, Field(description="Null if the result is unknown.")]
+AttemptRow: Any = make_body_model(
+    history.AttemptRow,
+    {
+        "why": "Why it was sent again; empty for a first request.",
+        "most": "Its maximum cost in dollars; null if the price is unknown.",
+        "result": "Null if the result is unknown.",
+    },
+    result=Json | None,
+)
 
 
 class PacketBody(Body):
@@ -429,8 +402,8 @@ SPENDING_HELP = {
     "saved": "Expected cost of these phases in dollars, by the plans; null if no price is known.",
 }
 TODAY_HELP = {"usd": "In dollars, with `reserved` and `in_doubt`."}
-SpendingToday = _make_body_model(spending.TodaySpending, TODAY_HELP, "SpendingToday")
-Spending = _make_body_model(spending.SpendingObject, SPENDING_HELP, "Spending", today=SpendingToday)
+SpendingToday = make_body_model(spending.TodaySpending, TODAY_HELP, "SpendingToday")
+Spending = make_body_model(spending.SpendingObject, SPENDING_HELP, "Spending", today=SpendingToday)
 
 
 # Actions
@@ -444,16 +417,13 @@ class ForkedRun(NamedRun):
     """The new run."""
 
 
-class AskRow(Body):
-    """An open question to a person."""
-
-    run: str
-    key: str
-    seat: str
-    prompt: str
-    schema_: Annotated[Json | None, Field(alias="schema", description="The fields to fill in; null for free text.")]
-    at: float
-    fields: list[Json]
+AskRow: Any = make_body_model(
+    OpenQuestion,
+    {"schema": "The fields to fill in; null for free text."},
+    "AskRow",
+    schema=Json | None,
+    fields=list[Json],
+)
 
 
 class AnswerTaken(Body):
@@ -520,22 +490,8 @@ class ChatChoice(Body):
     finish_reason: Literal["stop", "length"]
 
 
-class ChatUsage(Body):
-    """Tokens of all members, as the ledger has them."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class ChatCouncil(Body):
-    """The council behind an answer."""
-
-    run: str
-    status: str
-    trust: Json
-    cost: Cost
-    degraded: list[Json]
+ChatUsage: Any = make_body_model(chat.ChatUsage)
+ChatCouncil: Any = make_body_model(chat.ChatSummary, name="ChatCouncil", trust=Json, cost=Cost, degraded=list[Json])
 
 
 class ChatCompletion(Body):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources.abc import Traversable
 from mimetypes import guess_type
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -57,12 +56,7 @@ def load_page_file(name: str) -> PageFile:
 
 @cache
 def list_page_files() -> frozenset[str]:
-    return frozenset((SCRIPT, SOURCE_MAP, *_list_files(PAGE_DIR, "")))
-
-
-def _list_files(folder: Traversable, prefix: str) -> Iterator[str]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _list_files(entry, f"{prefix}{entry.name}/")
-        else:
-            yield prefix + entry.name
+    folder = Path(str(PAGE_DIR))
+    return frozenset(
+        (SCRIPT, SOURCE_MAP, *(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()))
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar, cast, get_type_hints
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -17,13 +17,14 @@ from council.doors.web.models import (
     ErrorBody,
     ErrorDetail,
     MinutesBody,
+    NoteRow,
     PhaseRow,
     RunDetail,
     SeatRow,
     StatementRow,
 )
 from council.engine.degraded import format_degraded_lines
-from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
+from council.engine.minutes import Minutes, PhaseMinutes
 from council.errors import (
     CapTooLow,
     ConfigError,
@@ -43,6 +44,8 @@ from council.render.report import read_report
 from council.store.interface import RunState
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
+
+T = TypeVar("T")
 
 
 class Forbidden(UsageError):
@@ -82,8 +85,6 @@ COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
 }
 CHAT_PATH = "/v1/"  # its errors have the format of OpenAI
 CHAT_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "insufficient_quota"}  # by status
-HTTP_ERRORS = {404: "unknown_path", 405: "method_not_allowed"}
-INTERNAL_ERROR = "internal_error"
 REPEATED = {"idempotency-replayed": "true"}  # header of the response to a repeated request
 MAX_ERROR_CHARS = 600  # characters of an internal error
 
@@ -141,10 +142,11 @@ async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
     """Answer an unknown path or method."""
     assert isinstance(problem, HTTPException)
     path = request.url.path
-    lines = {404: f'unknown path "{path[:200]}": see /api/openapi.json'}
-    lines[405] = f"{request.method} is not allowed for this path: see /api/openapi.json"
-    code = HTTP_ERRORS.get(problem.status_code, "invalid_request")
-    answer = error_response(problem.status_code, code, lines.get(problem.status_code, str(problem.detail)), path=path)
+    code, line = {
+        404: ("unknown_path", f'unknown path "{path[:200]}": see /api/openapi.json'),
+        405: ("method_not_allowed", f"{request.method} is not allowed for this path: see /api/openapi.json"),
+    }.get(problem.status_code, ("invalid_request", str(problem.detail)))
+    answer = error_response(problem.status_code, code, line, path=path)
     answer.headers.update(problem.headers or {})
     return answer
 
@@ -156,117 +158,56 @@ async def on_validation_error(request: Request, problem: Exception) -> ApiRespon
     if first["type"] == "json_invalid":
         line = "the body is not valid JSON: send one object, see /api/openapi.json"
         return error_response(400, "invalid_json", line, path=path)
-    where = single_line(".".join(str(part) for part in first["loc"]), 200)
-    field = single_line(".".join(str(part) for part in first["loc"][1:]), 200)  # without body, query, path or header
+    place = ".".join(map(str, first["loc"]))
+    field = single_line(place.partition(".")[2], 200)  # without body, query, path or header
     value = f' "{single_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
-    line, status = (
-        f"invalid {where}{value}: {single_line(first['msg'], 200)}",
-        400 if path.startswith(CHAT_PATH) else 422,
-    )
+    line = f"invalid {single_line(place, 200)}{value}: {single_line(first['msg'], 200)}"
+    status = 400 if path.startswith(CHAT_PATH) else 422
     return error_response(status, "invalid_field", line, field, path=path)
 
 
 async def on_internal_error(request: Request, problem: Exception) -> ApiResponse:
-    return error_response(500, INTERNAL_ERROR, format_internal_error(problem), exit_=1, path=request.url.path)
+    return error_response(500, "internal_error", format_internal_error(problem), exit_=1, path=request.url.path)
 
 
 def run_json(minutes: Minutes, state: RunState) -> RunDetail:
     """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
     summary = read_report(minutes)
-    return {
-        "run": minutes.run,
-        "id": minutes.run,
-        "name": minutes.name,
-        "folder": minutes.folder,
-        "status": state.status,
-        "running": state.is_running,
-        "report": summary,
-        "above": format_degraded_lines(minutes),
-        "plan": minutes.plan,
-        "minutes": clean_json(_minutes_json(minutes)),
-        "cap": minutes.cap,
-        "cost": summary["cost"],
-    }
+    return _select_fields(
+        minutes,
+        RunDetail,
+        id=minutes.run,
+        status=state.status,
+        running=state.is_running,
+        report=summary,
+        above=format_degraded_lines(minutes),
+        minutes=clean_json(_minutes_json(minutes)),
+        cost=summary["cost"],
+    )
+
+
+def _select_fields(record: object, row: type[T], **made: object) -> T:
+    """Return the fields of a record that a row has; `made` are those that differ."""
+    names = get_type_hints(row)
+    return cast("T", {name: made[name] if name in made else getattr(record, name) for name in names})
 
 
 def _minutes_json(minutes: Minutes) -> MinutesBody:
-    return {
-        "started": minutes.started,
-        "seconds": minutes.seconds,
-        "seq": minutes.seq,
-        "stopped": minutes.stopped,
-        "reason": minutes.reason,
-        "phases": [_phase_json(minutes, phase) for phase in minutes.phases.values()],
-        "seats": [_seat_json(seat) for seat in minutes.all_seats],
-        "notes": [{"what": note.what, "why": note.why} for note in minutes.notes],
-        "labels": minutes.labels,
-        "files": minutes.files,
-        "troubles": [{"type": trouble.type, **asdict(trouble)} for trouble in minutes.troubles],
-    }
+    return _select_fields(
+        minutes,
+        MinutesBody,
+        phases=[_phase_json(minutes, phase) for phase in minutes.phases.values()],
+        seats=[_select_fields(seat, SeatRow, tokens=seat.usage.as_json()) for seat in minutes.all_seats],
+        notes=[_select_fields(note, NoteRow) for note in minutes.notes],
+        troubles=[{"type": trouble.type, **asdict(trouble)} for trouble in minutes.troubles],
+    )
 
 
 def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> PhaseRow:
-    return {
-        "name": phase.name,
-        "started": phase.started,
-        "ended": phase.ended,
-        "asked": phase.asked,
-        "apart": minutes.is_private_phase(phase.name),
-        "labels": phase.labels,
-        "said": [_statement_json(said) for said in phase.said.values()],
-        "absent": [_absence_json(missed) for missed in phase.absent.values()],
-    }
-
-
-def _statement_json(statement: StatementMinutes) -> StatementRow:
-    return {
-        "key": statement.key,
-        "seat": statement.seat,
-        "state": statement.state,
-        "said": statement.said,
-        "reply": statement.reply,
-        "served_by": statement.served_by,
-        "attempts": statement.attempts,
-        "seconds": statement.seconds,
-        "cut": statement.cut,
-        "dropped": statement.dropped,
-        "cut_material": statement.cut_material,
-        "missing": statement.missing,
-        "words": statement.words,
-        "unread": statement.unread,
-        "unanswered": statement.unanswered,
-        "tokens": statement.usage.as_json(),
-    }
-
-
-def _absence_json(absence: AbsenceMinutes) -> AbsenceRow:
-    return {
-        "key": absence.key,
-        "seat": absence.seat,
-        "state": absence.state,
-        "reason": absence.reason,
-        "attempts": absence.attempts,
-        "since": absence.since,
-    }
-
-
-def _seat_json(seat: SeatMinutes) -> SeatRow:
-    return {
-        "name": seat.name,
-        "role": seat.role,
-        "perspective": seat.perspective,
-        "model": seat.model,
-        "vendor": seat.vendor,
-        "state": seat.state,
-        "phase": seat.phase,
-        "since": seat.since,
-        "words": seat.words,
-        "served_by": seat.served_by,
-        "trouble": seat.trouble,
-        "reason": seat.reason,
-        "usd": seat.usd,
-        "estimated": seat.estimated,
-        "attempts": seat.attempts,
-        "seconds": seat.seconds,
-        "tokens": seat.usage.as_json(),
-    }
+    return _select_fields(
+        phase,
+        PhaseRow,
+        apart=minutes.is_private_phase(phase.name),
+        said=[_select_fields(said, StatementRow, tokens=said.usage.as_json()) for said in phase.said.values()],
+        absent=[_select_fields(missed, AbsenceRow) for missed in phase.absent.values()],
+    )

@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
-from pydantic import AfterValidator
+from fastapi import APIRouter, Depends, Header, Query
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -47,8 +47,8 @@ from council.text_cleanup import clean_json
 from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
-FilterValue = Annotated[str | None, Query(max_length=200)]
-FilterTime = Annotated[float | None, Query(ge=0, allow_inf_nan=False)]
+FilterValue = Annotated[str | None, Field(max_length=200)]
+FilterTime = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 REPORT_FORMATS = (*FORMATS.names, "mermaid")
 
 
@@ -59,11 +59,8 @@ def _check_format(name: str) -> str:
 
 
 ReportFormat = Annotated[str, Query(json_schema_extra={"enum": list(REPORT_FORMATS)}), AfterValidator(_check_format)]
-MEDIA_TYPES = {
-    "json": "application/json",
-    "sarif": "application/sarif+json",
-    "html": "text/html",
-}  # others are plain text
+# Others are plain text.
+MEDIA_TYPES = {"json": "application/json", "sarif": "application/sarif+json", "html": "text/html"}
 REPORT_RESPONSES = schemas.example_responses(schemas.EXAMPLE_REPORT, 404) | {
     200: {
         "description": "The report.",
@@ -107,48 +104,42 @@ EXAMPLE_SPEND = {
 }
 
 
+class RunQuery(BaseModel):
+    """Which runs are listed."""
+
+    task: FilterValue = None
+    verdict: FilterValue = None
+    protocol: FilterValue = None
+    status: FilterValue = None
+    q: FilterValue = None
+    owner: FilterValue = Field(
+        default=None, description="Owner of the runs, such as ann@laptop; only with the token of the server."
+    )
+    project: FilterValue = Field(default=None, description="Name of the repository or folder.")
+    from_: FilterTime = Field(
+        default=None, alias="from", description="Created at or after this time, in seconds since 1970."
+    )
+    to: FilterTime = Field(default=None, description="Created before this time.")
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    before: FilterValue = Field(default=None, description="Last run of the previous page.")
+
+
 @history_router.get(
     "/runs",
     response_model=models.RunList,
     responses=example_responses({"runs": [schemas.EXAMPLE_RUN_ROW], "more": False, "next": None}, headers=LINK_HEADER),
 )
 async def get_runs(
-    request: Request,
-    app_state: AppStateDep,
-    user: UserDep,
-    task: FilterValue = None,
-    verdict: FilterValue = None,
-    protocol: FilterValue = None,
-    status: FilterValue = None,
-    q: FilterValue = None,
-    owner: Annotated[
-        FilterValue, Query(description="Owner of the runs, such as ann@laptop; only with the token of the server.")
-    ] = None,
-    project: Annotated[FilterValue, Query(description="Name of the repository or folder.")] = None,
-    from_: Annotated[
-        FilterTime, Query(alias="from", description="Created at or after this time, in seconds since 1970.")
-    ] = None,
-    to: Annotated[FilterTime, Query(description="Created before this time.")] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    before: Annotated[FilterValue, Query(description="Last run of the previous page.")] = None,
+    request: Request, app_state: AppStateDep, user: UserDep, query: Annotated[RunQuery, Query()]
 ) -> ApiResponse:
     """List runs: unfinished first, then newest."""
+    given = query.model_dump(by_alias=True, exclude_none=True, exclude={"limit", "before"})
+    filters = {name: value for name, value in given.items() if value != ""}
     if not user.sees_all:
-        access.check_fields(owner=owner)
-    params = {
-        "owner": owner if user.sees_all else user.owner,
-        "project": project,
-        "task": task,
-        "verdict": verdict,
-        "protocol": protocol,
-        "status": status,
-        "q": q,
-        "from": from_,
-        "to": to,
-    }
-    filters = {name: value for name, value in params.items() if value is not None and value != ""}
-    last = await app_state.resolve_run(before, user) if before else None
-    found = await query_history(app_state.store, filters, last, limit)
+        access.check_fields(owner=query.owner)
+        filters["owner"] = user.owner
+    last = await app_state.resolve_run(query.before, user) if query.before else None
+    found = await query_history(app_state.store, filters, last, query.limit)
     link = _link_next(request, before=found["next"]) if found["next"] else {}
     return ApiResponse({**found, "runs": [_add_id(row) for row in found["runs"]]}, headers=link)
 
@@ -244,6 +235,13 @@ async def get_spend(
     return ApiResponse(await convener.spending(day, user.name, user.max_cost_per_day))
 
 
+def get_empty_key(
+    request: Request, user: UserDep, body: EmptyRequest | None = None, idempotency_key: KeyHeader = None
+) -> RequestKey | None:
+    return make_key(request, user, idempotency_key, body)
+
+
+EmptyRequestKey = Annotated[RequestKey | None, Depends(get_empty_key)]  # of a request whose body says nothing
 action_router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
 MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "status": "queued"}
@@ -264,16 +262,8 @@ EXAMPLE_ASK: Json = {
 
 
 @action_router.post("/cancel", **STATUS_RESPONSE)
-async def cancel_run(
-    run: RunId,
-    request: Request,
-    app_state: AppStateDep,
-    user: UserDep,
-    body: EmptyRequest | None = None,
-    idempotency_key: KeyHeader = None,
-) -> ApiResponse:
+async def cancel_run(run: RunId, app_state: AppStateDep, key: EmptyRequestKey) -> ApiResponse:
     """Stop a run. Its answers are kept, and it can be resumed. A run that has ended is a conflict (409)."""
-    key = make_key(request, user, idempotency_key, body)
 
     async def cancel() -> str:
         async with app_state.open_convener() as convener:
@@ -300,19 +290,11 @@ async def delete_run(run: RunId, app_state: AppStateDep) -> Response:
 
 
 @action_router.post("/resume", **STATUS_RESPONSE)
-async def resume_run(
-    run: RunId,
-    request: Request,
-    app_state: AppStateDep,
-    user: UserDep,
-    body: EmptyRequest | None = None,
-    idempotency_key: KeyHeader = None,
-) -> ApiResponse:
+async def resume_run(run: RunId, app_state: AppStateDep, user: UserDep, key: EmptyRequestKey) -> ApiResponse:
     """Queue an unfinished run for the local worker, which continues where it stopped.
 
     A complete run is a conflict (409).
     """
-    key = make_key(request, user, idempotency_key, body)
 
     async def resume() -> str:
         record = await app_state.store.load(run)
@@ -404,8 +386,7 @@ def _effective_cap(record: Record, app_state: AppState) -> float | None:
     Raise UsageError if its folder has a higher cap of a day.
     """
     here = BudgetCaps.from_settings(app_state.owner.settings(Path(record.folder)))
-    caps = (RunSetup.of(record).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
-    return min((cap for cap in caps if cap is not None), default=None)
+    return limits.min_amount(RunSetup.of(record).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
 
 
 async def _keep_key(run: str, key: RequestKey | None, app_state: AppState) -> str:
@@ -449,7 +430,7 @@ async def stream_runs(
     app_state: AppStateDep,
     user: UserDep,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],
-    since: str = "",
+    since: Annotated[str, Query(description="Positions such as `A:12,B:3`.")] = "",
     patches: Patches = False,
     last_event_id: LastEventId = None,
 ) -> EventStream:
@@ -457,15 +438,10 @@ async def stream_runs(
     known = {name: await app_state.resolve_run(name, user) for name in run}
     for name in known.values():
         await app_state.ensure_worker(name)
-    places = {known.get(name, name): seq for name, seq in _parse_positions(last_event_id or since)}
+    parts = [part.strip().rpartition(":") for part in (last_event_id or since).split(",") if part.strip()]
+    places = {known.get(name, name): _parse_seq(seq) for name, _, seq in parts}
     positions = [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())]
     return EventStream(app_state.feeds, positions, several=True, patches=patches)
-
-
-def _parse_positions(value: str) -> list[tuple[str, int]]:
-    """Parse positions such as `A:12,B:3`."""
-    parts = [part.strip().rpartition(":") for part in value.split(",") if part.strip()]
-    return [(run, _parse_seq(seq)) for run, _, seq in parts]
 
 
 def _parse_seq(value: str) -> int:

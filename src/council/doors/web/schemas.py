@@ -6,11 +6,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from council.doors.web.models import ChatErrorBody, ErrorBody
+from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP
+from council.doors.web.models import Body, ChatErrorBody, ErrorBody
+from council.doors.web.responses import error_json
 from council.store.interface import RunRow, list_fields
 from council.types import Json
 
 EXAMPLE_RUN = "r2abcd"
+EXAMPLE_CHAT: Json = {"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}
 
 
 def _model_config(example: Json) -> ConfigDict:
@@ -86,9 +89,7 @@ class RunRequest(BaseModel):
     attachments: list[Attachment] = Field(
         default_factory=list, max_length=50, description="Images, PDFs and text files that are sent with the question."
     )
-    effort: Literal["low", "medium", "high"] | None = Field(
-        default=None, description="How long reasoning members think before they answer."
-    )
+    effort: Literal["low", "medium", "high"] | None = Field(default=None, description=EFFORT_HELP)
     continues: str | None = Field(
         default=None, max_length=200, description="Run whose question and answer this question continues."
     )
@@ -99,11 +100,7 @@ class RunRequest(BaseModel):
         title="Seats may read the project",
         description="Let each seat read files of the root before it answers.",
     )
-    check: bool = Field(
-        default=False,
-        title="Check the answer",
-        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
-    )
+    check: bool = Field(default=False, title="Check the answer", description=CHECK_HELP)
     max_cost: float | None = Field(
         default=None,
         ge=0,
@@ -126,40 +123,28 @@ class RunChange(BaseModel):
     title: str = Field(max_length=2000, description="Shown instead of the question; empty removes it.")
 
 
-class ChatPart(BaseModel):
+class ChatPart(Body):
     """A part of a message. Text parts are joined."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     type: str
     text: str | None = None
 
 
-class ChatMessageBody(BaseModel):
+class ChatMessageBody(Body):
     """A message. The last one is the question; the others are context."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ChatPart] | None = None
 
 
-class ChatStreamOptions(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True)
-
+class ChatStreamOptions(Body):
     include_usage: bool | None = None
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(Body):
     """Chat completion, as for OpenAI. Parameters that are not listed here have no effect."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        frozen=True,
-        json_schema_extra={
-            "examples": [{"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}]
-        },
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_CHAT]})
 
     model: str = Field(max_length=400, description="A name from /v1/models.")
     messages: list[ChatMessageBody] = Field(min_length=1)
@@ -178,13 +163,8 @@ class ChatRequest(BaseModel):
     cancel_on_disconnect: bool | None = Field(
         default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
     )
-    check: bool | None = Field(
-        default=None,
-        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
-    )
-    tail: bool | None = Field(
-        default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."
-    )
+    check: bool | None = Field(default=None, description=CHECK_HELP)
+    tail: bool | None = Field(default=None, description=TAIL_HELP)
 
 
 class AskAnswer(BaseModel):
@@ -194,11 +174,17 @@ class AskAnswer(BaseModel):
 
 
 Responses = dict[int | str, dict[str, Any]]
+# Code and meaning of errors by status: those of every route, and those of some.
 COMMON_ERRORS = {
-    400: "wrong Host, or the request cannot be done",
-    401: "the token is missing or wrong",
-    403: "the request came from another page or site",
-    422: "the request does not fit this description",
+    400: ("invalid_request", "wrong Host, or the request cannot be done"),
+    401: ("unauthorized", "the token is missing or wrong"),
+    403: ("wrong_origin", "the request came from another page or site"),
+    422: ("invalid_field", "the request does not fit this description"),
+}
+ROUTE_ERRORS = {
+    404: ("unknown_run", "unknown run"),
+    409: ("run_conflict", "the run is executed by another process, or its state does not allow this"),
+    415: ("not_json", "the body is not JSON"),
 }
 EXAMPLE_SEAT = {
     "name": "alpha",
@@ -281,10 +267,14 @@ EXAMPLE_STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"
 
 def example_responses(example: Any, *errors: int, status: int = 200, headers: Json | None = None) -> Responses:
     """Return the response with its example, the common errors, and the given errors of this route."""
-    lines = COMMON_ERRORS | {code: ROUTE_ERRORS[code] for code in errors}
+    known = COMMON_ERRORS | {status: ROUTE_ERRORS[status] for status in errors}
     responses: Responses = {
-        code: {"model": ErrorBody, "description": line.capitalize(), **_json_content(_error_example(code, line))}
-        for code, line in lines.items()
+        status: {
+            "model": ErrorBody,
+            "description": line.capitalize(),
+            **_json_content(error_json(code, line, "question" if code == "invalid_field" else "")),
+        }
+        for status, (code, line) in known.items()
     }
     success: dict[str, Any] = {"description": "OK.", **({"headers": headers} if headers else {})}
     return {status: success | ({} if example is None else _json_content(example))} | responses
@@ -292,10 +282,10 @@ def example_responses(example: Any, *errors: int, status: int = 200, headers: Js
 
 def chat_responses(example: Any, *errors: int) -> Responses:
     """Return the responses of a route of /v1, whose errors have the format of OpenAI."""
-    lines = {code: line for code, line in COMMON_ERRORS.items() if code != 422}
+    lines = {status: line for status, (_, line) in COMMON_ERRORS.items() if status != 422}
     lines |= {404: "unknown model"} if 404 in errors else {}
     responses: Responses = {
-        code: {"model": ChatErrorBody, "description": line.capitalize()} for code, line in lines.items()
+        status: {"model": ChatErrorBody, "description": line.capitalize()} for status, line in lines.items()
     }
     return {200: {"description": "OK.", **_json_content(example)}} | responses
 
@@ -309,26 +299,7 @@ def stream_responses(*errors: int) -> Responses:
 
 
 EVENT_REFERENCE = {"$ref": "#/components/schemas/RunEvent"}
-ROUTE_ERRORS = {
-    404: "unknown run",
-    409: "the run is executed by another process, or its state does not allow this",
-    415: "the body is not JSON",
-}
-ERROR_CODES = {
-    400: "invalid_request",
-    401: "unauthorized",
-    403: "wrong_origin",
-    404: "unknown_run",
-    409: "run_conflict",
-    415: "not_json",
-    422: "invalid_field",
-}
 
 
 def _json_content(example: Any) -> dict[str, Any]:
     return {"content": {"application/json": {"example": example}}}
-
-
-def _error_example(status: int, line: str) -> Json:
-    error = {"code": ERROR_CODES[status], "message": line, "field": "question" if status == 422 else None}
-    return {"schema": "council.error/2", "error": error, "exit": 2}

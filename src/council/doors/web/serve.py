@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import ipaddress
 import socket
 import sys
@@ -19,6 +18,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from council.doors.http_server import LOOPBACK, listen, make_config
 from council.doors.web.app import create_app
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
@@ -26,12 +26,10 @@ from council.errors import UsageError
 from council.runs.servers import code_url, load_token, new_token, register_server, run_url
 from council.settings.schema import quote_value
 
-LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8377
 DEFAULT_PORTS = {"http": 80, "https": 443}
 HEAD_TIMEOUT_S = 10.0  # seconds for the head of a request
 MAX_WAITING = 100  # connections that have not sent the head of a request
-SHUTDOWN_TIMEOUT_S = 2  # seconds for open requests when the server stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +56,11 @@ class Address:
 
     def listen(self) -> socket.socket:
         if self.port is not None:
-            return _listen(self.host, self.port)
+            return listen(self.host, self.port)
         try:
-            return _listen(self.host, DEFAULT_PORT)
+            return listen(self.host, DEFAULT_PORT)
         except UsageError:
-            return _listen(self.host, 0)
+            return listen(self.host, 0)
 
 
 def parse_address(unsafe_host: str | None, port: int | None, public_url: str | None = None) -> Address:
@@ -98,24 +96,6 @@ def _parse_public_url(url: str) -> str:
     name = f"[{host}]" if ":" in host else host
     is_usual = port in (None, DEFAULT_PORTS[parts.scheme])
     return f"{parts.scheme}://{name}" if is_usual else f"{parts.scheme}://{name}:{port}"
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen()  # clients may connect as soon as the line is printed
-    except OSError as error:
-        listening.close()
-        raise UsageError(_format_bind_error(error, host, port)) from None
-    return listening
-
-
-def _format_bind_error(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f'port "{port}" is already in use: pass another --port, or --port 0 for any free port'
-    return f'{host} port "{port}" cannot be used ({error.strerror}): pass another --port or --unsafe-host'
 
 
 class TimedConnection(H11Protocol):
@@ -169,25 +149,11 @@ class Server(uvicorn.Server):
 
 def make_server(app_state: AppState, address: Address, listening: socket.socket) -> tuple[Server, str]:
     """Return the server and its URL with the token."""
-    is_safe = (
-        address.host == LOOPBACK or address.public_url
-    )  # elsewhere others may read the token: it ends with the server
+    is_safe = address.host == LOOPBACK or address.public_url  # else the token, which others may read, ends with it
     token = load_token(app_state.owner.env) if is_safe else new_token()
     port = listening.getsockname()[1]
     app: Any = create_app(app_state, token, address.make_origins(port))
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        ws="none",
-        workers=1,
-        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
-        lifespan="on",
-        http=type("Connection", (TimedConnection,), {"waiting": {}}),
-    )
+    config = make_config(app, ws="none", lifespan="on", http=type("Connection", (TimedConnection,), {"waiting": {}}))
     return Server(config, app_state, app), f"http://{address.host_names[0]}:{port}/#token={token}"
 
 

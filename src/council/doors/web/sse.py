@@ -6,9 +6,8 @@ A listener keeps only its position in the log, so a slow one costs no memory. On
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import NotRequired, TypedDict
 
@@ -30,12 +29,8 @@ MAX_CHUNK_CHARS = 1 << 18  # characters per write
 REVOCATION_CHECK_S = 1.0  # seconds between checks that the token of a stream is still valid
 RETRY_MS = 1000  # milliseconds before a browser reconnects
 EVENTS_WITH_RUN = (ev.Convened.type, ev.Resumed.type)  # events that contain the run id
-EVENTS_ENDING_DELTAS = (
-    ev.Stated,
-    ev.WasAbsent,
-    ev.Faulted,
-    ev.Attempted,
-)  # these void or complete the streamed text of their key
+# These void or complete the streamed text of their key.
+EVENTS_ENDING_DELTAS = (ev.Stated, ev.WasAbsent, ev.Faulted, ev.Attempted)
 
 
 class StreamEnd(TypedDict):
@@ -54,18 +49,10 @@ def _encode_body(value: Json | StreamEnd) -> str:
 class Frame:
     """Stored event, encoded once for all listeners."""
 
-    seq: int
-    kind: str
+    entry: Entry
     body: str
     ended_key: str = ""  # key whose streamed text it ends
-    patch: str = "{}"  # of the minutes, for the page
-
-
-def _parse_entry(body: str) -> Entry:
-    fields: Json = json.loads(body)
-    seq, at, kind = (fields.pop(name) for name in ("seq", "at", "type"))
-    fields.pop("from", None)
-    return Entry(seq, at, ev.parse_event(kind, fields))
+    patch: str = "{}"  # of the minutes, for the page; its `live` is the streamed text by key
 
 
 @dataclass(slots=True)
@@ -95,18 +82,18 @@ class RunFeed:
         self.is_over = False
         self.listeners: set[asyncio.Event] = set()
         self._fold = PatchFold()
-        self._task = asyncio.create_task(self._follow(entries))
+        self.task = asyncio.create_task(self._follow(entries))
 
     async def _follow(self, entries: AsyncIterator[Entry]) -> None:
         try:
             async for entry in entries:
                 self._add_entry(entry)
-                self._notify()
+                self.notify()
         except Exception as error:  # report it, or listeners would wait forever
             self.error = message_for(error, "http") if isinstance(error, CouncilError) else format_internal_error(error)
         finally:
             self.is_over = True
-            self._notify()
+            self.notify()
 
     def _add_entry(self, entry: Entry) -> None:
         event = entry.event
@@ -117,16 +104,10 @@ class RunFeed:
         self.partial_statements.pop(ended_key, None)
         if isinstance(event, (ev.Closed, ev.Resumed)):
             self.status = event.status if isinstance(event, ev.Closed) else RunStatus.RUNNING
-        self.frames.append(
-            Frame(entry.seq, event.type, _encode_body(entry.as_json()), ended_key, self._make_patch(entry, ended_key))
-        )
+        patch: Json = self._fold.apply(entry) | ({"live": {ended_key: None}} if ended_key else {})
+        self.frames.append(Frame(entry, _encode_body(entry.as_json()), ended_key, _encode_body(patch)))
 
-    def _make_patch(self, entry: Entry, ended_key: str) -> str:
-        """Return the patch of the minutes, in which `live` is the streamed text by key."""
-        ended: Json = {"live": {ended_key: None}} if ended_key else {}
-        return _encode_body(self._fold.apply(entry) | ended)
-
-    def _notify(self) -> None:
+    def notify(self) -> None:
         for listener in self.listeners:
             listener.set()
 
@@ -137,9 +118,6 @@ class RunFeed:
         if self.error:
             end["error"] = self.error
         return end
-
-    def stop(self) -> None:
-        self._task.cancel()
 
 
 class RunFeeds:
@@ -162,14 +140,13 @@ class RunFeeds:
         if not feed.listeners:
             if self._feeds.get(feed.run) is feed:
                 del self._feeds[feed.run]
-            feed.stop()
+            feed.task.cancel()
 
     def close(self) -> None:
         """End every stream; browsers reconnect when a server is back."""
         self.is_closed = True
         for feed in self._feeds.values():
-            for listener in feed.listeners:
-                listener.set()
+            feed.notify()
 
 
 @dataclass(slots=True)
@@ -187,26 +164,28 @@ class StreamCursor:
             frame = self.feed.frames[self.frame_index]
             self.frame_index += 1
             self.sent_pieces.pop(frame.ended_key, None)
-            if frame.seq > self.seq:
-                self.seq = frame.seq
+            if frame.entry.seq > self.seq:
+                self.seq = frame.entry.seq
                 max_chars -= len(frame.body)
                 yield frame
 
-    def read_deltas(self) -> Iterator[str]:
-        """Yield the new text of each streamed statement as one piece, once all stored events are sent."""
+    def read_deltas(self) -> Iterator[tuple[Entry, int]]:
+        """Yield the new text of each streamed statement as one piece, and where it begins, once all stored events are
+        sent.
+        """
         for key, partial in self.feed.partial_statements.items() if self.has_all_frames else ():
             sent = self.sent_pieces.get(key, 0)
             if sent < len(partial.pieces):
                 self.sent_pieces[key] = len(partial.pieces)
-                delta = Entry(0, partial.at, ev.Delta(key, partial.seat, "".join(partial.pieces[sent:])))
-                yield _encode_body(delta.as_json() | {"from": partial.starts[sent]})
+                delta = ev.Delta(key, partial.seat, "".join(partial.pieces[sent:]))
+                yield Entry(0, partial.at, delta), partial.starts[sent]
 
     def read_entries(self) -> Iterator[Entry]:
         """Yield the new events, then the new text of unfinished statements."""
         for frame in self.read_frames(MAX_CHUNK_CHARS):
-            yield _parse_entry(frame.body)
-        for body in self.read_deltas():
-            yield _parse_entry(body)
+            yield frame.entry
+        for entry, _ in self.read_deltas():
+            yield entry
 
     @property
     def has_all_frames(self) -> bool:
@@ -238,17 +217,15 @@ class StreamReader:
     def _format_new(self, cursor: StreamCursor) -> Iterator[bytes]:
         for frame in cursor.read_frames(MAX_CHUNK_CHARS):
             body = f'{frame.body[:-1]},"patch":{frame.patch}}}' if self.has_patches else frame.body
-            body = body if frame.kind in EVENTS_WITH_RUN else self._add_run(cursor, body)
-            yield format_sse_event(id=self._event_id(cursor), event=frame.kind, data_str=body)
-        for body in cursor.read_deltas():
+            kind = frame.entry.event.type
+            body = body if kind in EVENTS_WITH_RUN else self._add_run(cursor, body)
+            places = ",".join(f"{place.feed.run}:{place.seq}" for place in self.cursors)
+            yield format_sse_event(id=places if self.several else str(cursor.seq), event=kind, data_str=body)
+        for entry, start in cursor.read_deltas():
+            body = _encode_body(entry.as_json() | {"from": start})
             yield format_sse_event(event="delta", data_str=self._add_run(cursor, body))
         for last in cursor.read_end():
             yield format_sse_event(event="end", data_str=_encode_body(last))
-
-    def _event_id(self, cursor: StreamCursor) -> str:
-        if not self.several:
-            return str(cursor.seq)
-        return ",".join(f"{place.feed.run}:{place.seq}" for place in self.cursors)
 
     def _add_run(self, cursor: StreamCursor, body: str) -> str:
         return f'{{"run":"{cursor.feed.run}",{body[1:]}' if self.several else body
@@ -256,6 +233,10 @@ class StreamReader:
 
 class RunResponse(Response):
     """Response that follows runs. It ends when the client disconnects, or when the token of the request is revoked."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__(None, headers=headers)
+        del self.headers["content-length"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self.send_content(send))
@@ -272,13 +253,20 @@ class RunResponse(Response):
             await self.on_disconnect()
         if ended[1:] == [None]:  # revoked
             await self.send_revoked(send)
-        if isinstance(problem, Exception) and not isinstance(
-            problem, TimeoutError
-        ):  # a listener that does not read is not an error
+        if isinstance(problem, Exception) and not isinstance(problem, TimeoutError):  # of a listener that does not read
             raise problem
 
     async def send_content(self, send: Send) -> None:
         """Send the head and the body."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(self.iter_chunks()) as chunks:
+            async for chunk in chunks:
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def iter_chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the parts of the body."""
         raise NotImplementedError
 
     async def on_disconnect(self) -> None:
@@ -300,38 +288,28 @@ class EventStream(RunResponse):
     def __init__(
         self, feeds: RunFeeds, since: Sequence[tuple[str, int]], *, several: bool = False, patches: bool = False
     ) -> None:
-        super().__init__(None, headers={"x-accel-buffering": "no"})
-        del self.headers["content-length"]
+        super().__init__({"x-accel-buffering": "no"})
         self.feeds, self.since, self.several, self.patches = feeds, since, several, patches
 
-    async def send_content(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await self._send_stream(send)
-
-    async def _send_stream(self, send: Send) -> None:
+    async def iter_chunks(self) -> AsyncGenerator[bytes, None]:
         wake = asyncio.Event()
         places = [StreamCursor(self.feeds.subscribe(run, wake), seq) for run, seq in self.since]
+        reader = StreamReader(places, self.several, self.patches)
         try:
-            async for chunk in self._iter_chunks(StreamReader(places, self.several, self.patches), wake):
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            yield format_sse_event(retry=RETRY_MS)
+            while not self.feeds.is_closed:
+                wake.clear()
+                if chunk := reader.read_new():
+                    yield chunk
+                elif reader.is_done:
+                    if self.several:  # without it a browser would reconnect forever
+                        yield format_sse_event(event="end", data_str='{"status":"over"}')
+                    return
+                elif not await wait_for_news(wake):
+                    yield format_sse_event(comment="keep-alive")
         finally:
             for place in places:
                 self.feeds.unsubscribe(place.feed, wake)
-
-    async def _iter_chunks(self, reader: StreamReader, wake: asyncio.Event) -> AsyncIterator[bytes]:
-        yield format_sse_event(retry=RETRY_MS)
-        while not self.feeds.is_closed:
-            wake.clear()
-            if chunk := reader.read_new():
-                yield chunk
-            elif reader.is_done:
-                if self.several:  # without it a browser would reconnect forever
-                    yield format_sse_event(event="end", data_str='{"status":"over"}')
-                return
-            elif not await wait_for_news(wake):
-                yield format_sse_event(comment="keep-alive")
 
 
 async def wait_for_news(wake: asyncio.Event) -> bool:

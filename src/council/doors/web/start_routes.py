@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from council.doors import limits
-from council.doors.limits import BudgetCaps, list_folder, preview_file, search_files
+from council.doors.limits import list_folder, preview_file, search_files
 from council.doors.web import access, models, page_files, schemas
 from council.doors.web.access import AppStateDep, KeyHeader, UserDep, make_key
 from council.doors.web.app_state import AppState
@@ -28,7 +28,6 @@ from council.protocols.common.rosters import DescribedRoster
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.runs.tokens import User
-from council.settings import SettingFlags, drop_unset
 from council.settings.config_files import config_folder
 
 page_router = APIRouter()
@@ -102,15 +101,10 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     roots = [material_folder] if material_folder else list(app_state.roots.values())
     after = await app_state.resolve_run(request.continues, user) if request.continues else None
     options = {name: value for name, value in request.options.items() if _is_filled(name, value)}
-    settings = app_state.owner.settings(folder)
-    settings.require_trust()
     limits.refuse_owner_options(request.options)
     limits.check_files(options, material_folder or folder, roots)
-    explorer = options.get("explorer_model")
-    explorers = [explorer] if isinstance(explorer, str) else []
-    limits.check_members([*request.seats.values(), *request.models, *explorers], settings)
-    cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
-    async with app_state.open_convener(folder, user, **_make_flags(request, options.get("profile"), cap)) as convener:
+    settings, flags = limits.check_request(app_state.owner, app_state.caps, folder, request, options)
+    async with app_state.open_convener(folder, user, **flags) as convener:
         plan = await convener.plan(
             _question_words(request),
             options,
@@ -149,28 +143,9 @@ def _make_material(request: RunRequest) -> Material:
     )
 
 
-def _make_flags(request: RunRequest, profile: object, cap: float | None) -> SettingFlags:
-    flags: SettingFlags = {
-        "max_cost": cap,
-        "effort": request.effort,
-        "seats": dict(request.seats) or None,
-        "models": list(request.models) or None,
-        "cheap": request.cheap or None,
-        "check": request.check or None,
-        "exclude_family": list(request.exclude_family) or None,
-        "profile": profile if isinstance(profile, str) else None,  # the options check refuses other types
-    }
-    return drop_unset(flags)
-
-
 def _is_filled(name: str, value: Any) -> bool:
-    """Whether a form field has a value: null and empty mean unset, and false if the option is off by default.
-
-    0 is a value.
-    """
-    if value is False:
-        return name in negatable_options()
-    return bool(value) or isinstance(value, int | float)
+    """Return whether a form field has a value; false is one only if the option is on by default."""
+    return name in negatable_options() if value is False else limits.is_filled(value)
 
 
 start_router = APIRouter(prefix="/api", tags=["starting"])
@@ -231,15 +206,10 @@ async def get_members(app_state: AppStateDep, user: UserDep) -> ApiResponse:
         return ApiResponse(found | {"presets": _list_presets(convener)})
 
 
-class PresetRow(TypedDict):
-    name: str
-    about: str
-
-
-def _list_presets(convener: Convener) -> list[PresetRow]:
+def _list_presets(convener: Convener) -> list[models.PresetInfo]:
     """Return the named sets of perspectives; one that cannot be read has its error instead of a description."""
     folder = config_folder(convener.env) / "presets"
-    rows: list[PresetRow] = []
+    rows: list[models.PresetInfo] = []
     for name in list_presets(folder):
         try:
             rows.append({"name": name, "about": load_preset(name, folder).about})
@@ -258,16 +228,7 @@ async def get_options(user: UserDep) -> ApiResponse:
     return ApiResponse({"type": "object", "properties": shown})
 
 
-class RosterRow(TypedDict):
-    """A named roster with the names of its seats."""
-
-    name: str
-    about: str
-    seats: list[str]
-    error: str | None
-
-
-def _describe_roster(row: DescribedRoster) -> RosterRow:
+def _describe_roster(row: DescribedRoster) -> models.RosterInfo:
     return {
         "name": row["name"],
         "about": row["about"],
@@ -339,6 +300,7 @@ async def start_run(
 
     run, is_repeated = await app_state.run_once(key, start)
     if is_repeated:
-        return ApiResponse({"run": run, "id": run, "plan": (await app_state.load_plan(run))}, 201, REPEATED)
+        plan = (await app_state.shared_convener.minutes(run)).plan
+        return ApiResponse({"run": run, "id": run, "plan": plan}, 201, REPEATED)
     app_state.call_worker(run)
     return ApiResponse({"run": run, "id": run, "plan": plans[-1]}, 201)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from council.evals.blind import BlindTable, Judgement, Pair
+from council.evals.blind import BlindTable, JudgementRow, Outcome, Pair
 from council.evals.dataset import Item
 from council.evals.evaluation import ArmResults, EvalTable, Evaluation, Result, parse_arms
 from council.runs.advice import save_result
@@ -79,11 +79,13 @@ def make_blind_table() -> EvalTable:
     result = Result("r1", "", None, "LOW", None, {}, 900, 7, 0.01, 2.0, "A text.", ("sim:m1",))
     chances = {"single": 0.3, "refine": 0.7}
 
-    def judge(chance: float) -> Judgement:
-        return Judgement("text" if rng.random() < chance else "base", False, 7.5, 6.5)
+    def judge(chance: float, member: str) -> JudgementRow:
+        outcome: Outcome = "text" if rng.random() < chance else "base"
+        named = {"outcome": outcome, "inconsistent": False, "seat": "", "member": member, "replies": []}
+        return {**named, "score": 7.5, "base_score": 6.5}
 
     pairs = {
-        arm: {item.id: Pair("r2", 420, 400, (judge(chance), judge(chance)), 1, ("sim:j1", "sim:m1")) for item in items}
+        arm: {item.id: Pair("r2", 420, 400, [judge(chance, "sim:j1"), judge(chance, "sim:m1")], 1) for item in items}
         for arm, chance in chances.items()
     }
     compared = BlindTable("solo", pairs, {"solo": ["sim:m1"]}, 0, {"tokens": 9000, "calls": 160, "usd": 0.4})
