@@ -50,7 +50,7 @@ from council.members.wires.stream_parser import MAX_JSON_PARTS
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
 from council.planning.setup import BatchLabel
-from council.render import report_parts
+from council.render import report_object
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
 from council.runs.service import Convener
@@ -1391,10 +1391,10 @@ def _argument_row(name: str, hint: Any) -> tuple[str, str, str]:
 def _list_parts() -> list[type[BaseModel]]:
     found = [
         value
-        for value in vars(report_parts).values()
-        if isinstance(value, type) and issubclass(value, report_parts.Part)
+        for value in vars(report_object).values()
+        if isinstance(value, type) and issubclass(value, report_object.Part)
     ]
-    return [kind for kind in found if kind is not report_parts.Part]
+    return [kind for kind in found if kind not in (report_object.Part, report_object.Report)]
 
 
 def _field_table(kind: type[BaseModel]) -> str:

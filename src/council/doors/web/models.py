@@ -16,8 +16,7 @@ from typing_extensions import TypedDict
 from council import events as ev
 from council.engine.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
 from council.engine.records import CostRow, ReportObject
-from council.render.report_object import Report
-from council.render.report_parts import Cost, PositionRow, Tokens
+from council.render.report_object import Cost, PositionRow, Report, Tokens
 from council.runs import doctor, spending
 from council.store import interface
 from council.store.interface import RunStatus, list_fields
