@@ -15,9 +15,7 @@ from council.types import Attachment, Roster
 def list_attachments(
     attachments: Sequence[Attachment], roster: Roster, member: Callable[[str], Member]
 ) -> tuple[PlanAttachment, ...]:
-    """Return the receipt of each image and PDF with the seats that cannot see it, and all such members of the
-    roster.
-    """
+    """Return the receipt of each image and PDF, with the seats and the members that cannot see it."""
     unseen = {name: list_unseen(attachments, member(name)) for name in roster.member_names}
     rows: list[PlanAttachment] = []
     for attachment in attachments:

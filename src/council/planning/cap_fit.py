@@ -141,9 +141,7 @@ class CostModel:
         return replace(call, ask=limits.apply(call.ask, member)) if member else call
 
     def _list_possible_members(self, calls: Sequence[RehearsedCall]) -> list[list[str]]:
-        """Return the members that may be asked in place of each call's: those of all seats if a phase asks only some
-        of them.
-        """
+        """Return the members that may be asked for each call: those of all seats if a phase asks only some."""
         seats = {seat.name: seat.member for seat in self.roster.seats}
         asked: dict[str, set[str]] = {}
         for call in calls:
@@ -238,10 +236,7 @@ def round_up_cents(usd: float) -> float:
 def describe_fit(
     model: CostModel, plan: SpendingPlan, calls: Sequence[RehearsedCall], full_calls: Sequence[RehearsedCall], cap: Cap
 ) -> str:
-    """Return one line on what a cap changes; empty if answers keep their length and effort.
-
-    `full_calls` are the same calls without a cap.
-    """
+    """Return what a cap changes, in one line, or "". `full_calls` are the same calls without a cap."""
     limits = plan.limits
     if not limits.is_reduced:
         return ""

@@ -231,9 +231,7 @@ def _is_comparison(sentence: Sentence, grammar: Grammar) -> bool:
 
 
 def _lists_options(sentence: Sentence, following: str, grammar: Grammar) -> bool:
-    """Return whether a sentence is like "I have two offers." or "Between A and B", and a question which to take
-    follows.
-    """
+    """Return whether a list such as "I have two offers." is followed by a question which to take."""
     if not (found := grammar.find("listed", sentence.text)):
         return False
     return grammar.asks_to_choose(f"{sentence.text[found.end() :]} {following}")

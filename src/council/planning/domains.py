@@ -77,9 +77,7 @@ def _iter_requests(domain: str, sentence: str) -> Iterator[re.Match[str]]:
 
 
 def _find_first_object(text: str) -> str:
-    """Return the domain of the first object that a text names, the longest of several at one place; "" if there is
-    none.
-    """
+    """Return the domain of the first object that a text names, the longest at one place, or ""."""
     found = [(match.start(), -match.end(), domain) for domain, match in _iter_objects(text)]
     return min(found)[2] if found else ""
 

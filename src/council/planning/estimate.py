@@ -199,9 +199,7 @@ def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], quest
 
 
 def estimate_path_tokens(calls: Sequence[RehearsedCall], question: str) -> Usage:
-    """Return the input and output tokens of a path if the requested members answer at once, as the expected cost
-    counts them.
-    """
+    """Return the tokens of a path if the requested members answer at once, as for the expected cost."""
     question_tokens = estimate_tokens(question)
     answer_tokens = {call.key: _answer_tokens(call, 1.0) for call in calls} | {LOOKED: LOOKED_TOKENS}
     used = [_estimate_usage(call, answer_tokens, question_tokens, 1.0) for call in calls]

@@ -88,10 +88,7 @@ def parse_intent(
     names_files: bool = True,
     can_search: Callable[[], bool] = lambda: False,
 ) -> Intent:
-    """Parse the words and the flags of protocols.
-
-    With `names_files=False`, no word is a target. Raise UsageError only.
-    """
+    """Parse the words and flags. With `names_files=False`, no word is a target. Raise UsageError only."""
     text, shown = _strip_verbose(" ".join(words).strip())
     prefixed, text = _strip_prefix(text)
     text, shown_after_prefix = _strip_verbose(text)
@@ -211,9 +208,7 @@ def _find_misfit(protocol: str, flags: Iterable[str]) -> str | None:
 
 
 def prefer_protocol(intent: Intent, protocol: str, source: str) -> Intent:
-    """Return the intent with the preferred protocol, unless it lacks a given flag: then `why` names the flag.
-
-    `source` says what prefers the protocol."""
+    """Return the intent with a protocol that `source` prefers, unless it lacks a given flag, which `why` names."""
     misfit = _find_misfit(protocol, intent.options)
     if misfit is None:
         return replace(intent, protocol=protocol, why=source)
@@ -428,9 +423,7 @@ def _find_paths(words: Sequence[str], rest: str, names: FolderNames) -> list[str
 
 
 def _parse_path(token: str, names: FolderNames) -> str | None:
-    """Return the token if it is a path and looks like one: `docs` in a sentence is a word, `docs/` and `Makefile`
-    are paths.
-    """
+    """Return the token if it is a path and looks like one: `docs/` and `Makefile` do, `docs` is a word."""
     bare = token if _path_exists(token, names) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
     if not re.search(r"\w", bare) or not _path_exists(bare, names):
         return None

@@ -107,10 +107,7 @@ def _compile_requests(protocol: str) -> re.Pattern[str]:
 
 
 def _is_asked(sentence: str, start: int) -> bool:
-    """Return whether a name in a sentence is a request.
-
-    In a question it is one after a comma, or if it is to do something.
-    """
+    """Return whether a name is a request; in a question only after a comma, or if it is to do something."""
     if not (compile_opening("questions").match(sentence) or compile_opening("telling").match(sentence)):
         return True
     return bool(IN_QUESTION.search(sentence[:start]))

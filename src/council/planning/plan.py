@@ -273,10 +273,7 @@ def read_request(
 
 
 def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[list[str], Material]:
-    """Use the changes in the work tree as the material.
-
-    On a clean tree a verb takes `recent`; else raise UsageError.
-    """
+    """Use the changes in the work tree, or for a verb on a clean tree `recent`; else raise UsageError."""
     if material.base is not None or material.stdin is not None:
         return [*(words or ["validate"]), "what changed"], material
     if material.attachments:
@@ -312,10 +309,7 @@ async def make_plan(
     on_seated: Callable[[Iterable[str]], None] | None = None,
     cap: Cap | None = None,
 ) -> Plan:
-    """Make the plan of an intent, within a cap.
-
-    `on_seated` gets the members that are asked first, as soon as nothing refuses the packet.
-    """
+    """Make the plan of an intent, within a cap. `on_seated` gets the members asked first, if nothing is refused."""
     protocol = protocols.get_protocol(intent.protocol)
     all_settings = where.settings
     settings = exclude_vendors(all_settings, where.env)
@@ -553,10 +547,7 @@ def _plan_lookups(
 
 
 def _plan_check(protocol: Protocol, settings: Settings) -> bool:
-    """Return whether the answer is checked.
-
-    Raise UsageError if a flag asks for it and the protocol has no such step.
-    """
+    """Return whether the answer is checked. Raise UsageError if a flag asks for it and the protocol cannot."""
     if protocol.allows_check or not settings.check:
         return settings.check
     if settings.is_set_by_flag("check", CHECK_FLAG) and not protocol.checks_answer:
@@ -591,10 +582,7 @@ def _check_seat_count(protocol: Protocol, panel: Panel, settings: Settings) -> N
 
 
 def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) -> list[str]:
-    """Warn about --seat names that this protocol lacks.
-
-    Raise UsageError for names that no protocol has, or if -m set the seats.
-    """
+    """Warn about --seat names that this protocol lacks; refuse names that no protocol has, or next to -m."""
     names = [seat.name for seat in roster.seats]
     shared = DEFAULT_SEATS[: len(names)] if protocol.spread else ()  # the seats of other names use their members
     set_here = [seat for seat in settings.seats if settings.is_set_by_flag(f"seats.{seat}.model", SEAT_FLAG)]

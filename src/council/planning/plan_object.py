@@ -15,10 +15,7 @@ from council.types import Attachment, Packet, Seat
 
 
 def make_plan_seat(seat: Seat, timeout: Callable[[str], float]) -> PlanSeat:
-    """Return the seat as the plan shows it.
-
-    `total_timeout` adds the seconds of its fallbacks, because each has its own time.
-    """
+    """Return the seat as the plan shows it. `total_timeout` adds the time of each fallback."""
     seconds = [float(timeout(name)) for name in (seat.member, *seat.fallbacks)]
     row: PlanSeat = {
         "name": seat.name,

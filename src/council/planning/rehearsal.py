@@ -1,6 +1,4 @@
-"""Rehearsal: run a protocol with fake answers, which yields exact call counts and checks every prompt before
-anything is paid.
-"""
+"""Rehearsal: run a protocol with fake answers, to count its calls and check its prompts before it is paid."""
 
 from __future__ import annotations
 
@@ -89,10 +87,7 @@ async def rehearse_both_ways(
     check: bool = False,
     word_share: float = 1.0,
 ) -> Rehearsal:
-    """Rehearse with agreeing and with disagreeing seats.
-
-    The result is cached by everything that the protocol can read.
-    """
+    """Rehearse with agreeing and with disagreeing seats. Cached by everything that the protocol can read."""
     key = (
         (*_cache_key(protocol, roster, question, options, packet, timeouts), check, word_share)
         if packet.empty and not look
@@ -135,10 +130,7 @@ async def rehearse_both_ways(
 def _cache_key(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, timeouts: Mapping[str, float]
 ) -> tuple[object, ...]:
-    """Return everything that the protocol can read.
-
-    The question's text is left out if its flow does not depend on it.
-    """
+    """Return everything that the protocol can read: the question's text only if the flow depends on it."""
     text = question.text
     if not protocol.reads_question:
         text = ""

@@ -177,9 +177,7 @@ class _Assigner:
         return planned if planned.model in [candidate.member for candidate in self.candidates] else UNSET_SEAT
 
     def choose_chair_setting(self, decided: SeatSetting) -> SeatSetting:
-        """Return the setting of the chair: `--seat`, a single `-m`, `--cheap`, its configured member, the first
-        `-m`.
-        """
+        """Return the setting of the chair: `--seat`, a single `-m`, `--cheap`, its own member, the first `-m`."""
         named, configured = self.settings.named_members, _merge_settings(decided, self.settings.chair)
         if self.is_set_by_hand("chair.model"):
             return self.settings.chair
@@ -262,10 +260,7 @@ class _Assigner:
         *,
         apart: bool,
     ) -> SeatAssignment:
-        """Assign the chair.
-
-        Its default may share a vendor with a seat, unless it is `apart`; its replacement should not.
-        """
+        """Assign the chair. Its default may share a vendor with a seat unless `apart`; its replacement should not."""
         said, row = self.choose_chair_setting(decided), catalogue().seating["chair"]
         if not spread or self.settings.named_members:
             row = {}
@@ -383,10 +378,7 @@ def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[s
 def shared_vendor_notices(
     seats: Iterable[tuple[str, str]], wording: str = SHARED_VENDOR, most_names: int = 5
 ) -> list[str]:
-    """Return a line for each vendor that several seats share; more than `most_names` are counted.
-
-    Human seats do not count.
-    """
+    """Return a line for each vendor of several seats; more than `most_names` are counted. People do not count."""
     families: dict[str, list[str]] = {}
     for name, vendor in seats:
         families.setdefault(vendor, []).append(name)

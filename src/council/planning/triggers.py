@@ -99,9 +99,7 @@ def _search_verb(rules: dict[str, Any], sentence: str) -> str:
 
 
 def _search_inflection(rules: dict[str, Any], sentence: str) -> str:
-    """Return another form of a verb in its place: "try arguing", "someone who challenges me", "I want it
-    challenged".
-    """
+    """Return another form of a verb: "try arguing", "someone who challenges me", "I want it challenged"."""
     for found in _find_words(rules.get("gerunds", ()), sentence):
         if _compile_before("before_gerund").search(sentence[: found.start()][-CONTEXT_CHARS:]):
             return _format_words(found.group())
@@ -213,9 +211,7 @@ ORDINARY_NAMES = frozenset(
 
 
 def names_project(text: str, folder: Path) -> bool:
-    """Return whether a question names the project of a folder: by words such as "this repository", its name, or a
-    file or folder of it.
-    """
+    """Return whether a question names the project: "this repository", its name, or a file or folder of it."""
     text = URL.sub(" ", text)
     return bool(PROJECT_WORDS.search(text)) or _has_project_name(text, folder) or _has_project_file(text, folder)
 

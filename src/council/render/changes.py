@@ -1,6 +1,4 @@
-"""What the council changed, for readers of a finished run: the closest draft, points and seats behind the answer,
-and the cost of one model.
-"""
+"""What the council changed: the closest draft, points and seats behind the answer, and the cost of one model."""
 
 from __future__ import annotations
 
@@ -96,9 +94,7 @@ def _share(answer: frozenset[Any], draft: frozenset[Any]) -> float:
 
 
 def _price_one_model(minutes: Minutes, report: ReportObject) -> OneModelCost | None:
-    """Return what one draft cost, from the cheapest to the dearest; None if a price is unknown or nothing was
-    billed.
-    """
+    """Return what one draft cost, cheapest to dearest; None if a price is unknown or nothing was billed."""
     keys = [said.key for said in _list_drafts(minutes)]
     council = report["cost"]["usd"]
     if not council or len(keys) < 2 or any(key not in minutes.billed for key in keys):

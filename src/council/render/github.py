@@ -77,8 +77,6 @@ def _format_command(kind: str, message: str, **properties: str) -> str:
 
 
 def _escape(text: str, table: dict[str, str]) -> str:
-    """Escape a text so that it is one part of a command: without another command, and without the mark between
-    parts.
-    """
+    """Escape a text so that it is one part of a command, with no other command and no mark between parts in it."""
     parts = re.sub(":(?=:)", ": ", neutralize_commands(clean(text).strip()))
     return "".join(table.get(sign, sign) for sign in parts)

@@ -166,9 +166,7 @@ class Bundle:
 
 @cache
 def bundle(entry: str) -> Bundle:
-    """Wrap each module in a function, in import order: one file to load, and browsers load no modules from `file:`
-    pages.
-    """
+    """Wrap each module in a function, in import order: browsers load no modules from `file:` pages."""
     modules: dict[str, str] = {}
     _add_module(entry, modules)
     code = ['"use strict";']

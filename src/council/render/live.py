@@ -39,10 +39,7 @@ SILENCE_SHOWN_S = 10.0  # from this many seconds on, a request without output sh
 
 
 class LiveView:
-    """Live table, redrawn on every stored event and on `tick`, but not on deltas.
-
-    `now` in `tick` uses the clock of the entries, so that a replay shows the seconds of the run.
-    """
+    """Live table, redrawn on every stored event and on `tick`, whose `now` uses the clock of the entries."""
 
     def __init__(
         self, output: Console | TextIO, *, ascii: bool = False, color: bool = True, stays: bool = False

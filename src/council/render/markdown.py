@@ -114,9 +114,7 @@ def render_document(minutes: Minutes, report: ReportObject | None = None) -> str
 
 
 def render_document_parts(minutes: Minutes, report: ReportObject | None = None) -> Iterable[str]:
-    """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has
-    instead.
-    """
+    """Render the report file: question, facts, missing parts, answer and statements, or the protocol's own."""
     protocol = _protocol_of(minutes)
     report = report or _find_report(minutes)
     own = protocol.load_report_view().document(minutes, report)

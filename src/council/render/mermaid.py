@@ -25,9 +25,7 @@ def render_mermaid(minutes: Minutes) -> str:
 
 
 def _list_phases(minutes: Minutes) -> list[str]:
-    """Return the planned phases, with others after the phase that was held before them, without those private to a
-    seat.
-    """
+    """Return the planned phases in order, with others after the one held before them, without private ones."""
     names = [phase["name"] for phase in minutes.plan.get("phases", [])]
     place = 0
     for name in minutes.phases:

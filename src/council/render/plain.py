@@ -1,6 +1,4 @@
-"""Progress without a terminal: one plain line per finished phase or, with -v, per event, and a heartbeat every 60
-seconds.
-"""
+"""Progress without a terminal: one plain line per finished phase or, with -v, per event, and a heartbeat."""
 
 from __future__ import annotations
 

@@ -142,9 +142,7 @@ def _count_status(row: Row, answered: int) -> str:
 
 
 def _select_rows(rows: Sequence[Seated] | None, *required: str) -> list[Seated]:
-    """Return the objects of a list that have these texts or lists; a protocol of another package may use other
-    shapes.
-    """
+    """Return the objects of a list that have these texts or lists: protocols of other packages may differ."""
     listed = rows if isinstance(rows, list | tuple) else ()
     return [row for row in listed if _has_fields(row, required)]
 

@@ -113,9 +113,7 @@ def _collect_fields(minutes: Minutes) -> Json:
 
 
 def place_in_repository(rows: Sequence[FindingRow], plan: PlanObject) -> list[Any]:
-    """Return findings with paths relative to the top of the repository: a run in a subfolder has paths relative to
-    it.
-    """
+    """Return findings with paths from the top of the repository, also of a run in a subfolder."""
     prefix = (plan.get("packet") or {}).get("prefix") or ""
     return [_add_prefix(row, prefix) if isinstance(row, dict) and prefix else row for row in rows]
 
@@ -150,9 +148,7 @@ class ReaderFields(TypedDict):
 
 
 def read_report(minutes: Minutes) -> ReportObject:
-    """Return the report with what is computed only for readers: positions, sections, reasons for trust, and what the
-    council changed.
-    """
+    """Return the report with positions, sections and changes, which are computed only for readers."""
     from council.render.changes import build_changes  # not loaded by a run
     from council.render.positions import build_positions
 
@@ -339,9 +335,7 @@ def _is_skipped(minutes: Minutes, phase: str, skipped: Sequence[str]) -> bool:
 
 
 def _estimate_phases(cost: CostEstimate | None, phases: Sequence[str]) -> float | None:
-    """Return the expected cost of phases; None if a price is unknown, and for runs of versions without this
-    estimate.
-    """
+    """Return the expected cost of phases; None if a price is unknown, or without this estimate (0.1)."""
     if cost is None:
         return None
     if not cost.get("expected"):

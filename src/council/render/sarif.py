@@ -180,9 +180,7 @@ def render_run(run: FinishedRun) -> str:
 
 
 def _rule_id(finding: FindingRow) -> str:
-    """Return the rule of a finding: its category and, for security, its severity, because that is a property of a
-    rule.
-    """
+    """Return the rule of a finding: its category and, for security, its severity, a property of rules."""
     words = re.sub(r"\W+", "-", clean(finding["category"]).lower()).strip("-")
     grade = finding["severity"] if _is_security(words) and finding["severity"] in LOWER_SEVERITIES else ""
     return f"council/{'-'.join(filter(None, [words or 'other', grade]))}"

@@ -137,9 +137,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_summary(report: ReportObject, verb: str = "") -> list[str]:
-    """Return the lines printed after a run: report path, calls and cost, next command (`verb`, or what fits the
-    status).
-    """
+    """Return the lines after a run: report path, calls and cost, next command (`verb`, or by the status)."""
     tokens, calls = report["tokens"], report["calls"]
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""

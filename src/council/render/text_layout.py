@@ -1,6 +1,4 @@
-"""Layout of text on a terminal: width, cutting, wrapping at words, table columns, rows of a view, and ASCII
-replacements.
-"""
+"""Layout of text on a terminal: width, cutting, wrapping, table columns, rows of a view, and ASCII."""
 
 from __future__ import annotations
 
@@ -106,10 +104,7 @@ def cut_start(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Break one line at its spaces; a longer word is split, a path or a name after a / or -.
-
-    Later lines start with `indent` spaces.
-    """
+    """Break one line at its spaces, later lines indented; a longer word is split, after a / or - if possible."""
     width = max(1, width)
     start = " " * min(indent, width // 2)
     lines: list[str] = []
@@ -198,17 +193,12 @@ def share_rows(room: int, *wanted: int) -> list[int]:
 
 
 def count_rows(widths: Iterable[int], columns: int, *, reflows: bool) -> int:
-    """Return the rows that drawn lines take after a resize.
-
-    Most terminals break lines that became too wide; others cut them.
-    """
+    """Return the rows of drawn lines after a resize. Most terminals break lines that are too wide; others cut."""
     return sum(max(1, -(-width // max(1, columns))) if reflows else 1 for width in widths)
 
 
 def find_hidden(widths: Sequence[int], columns: int, visible: int, *, reflows: bool) -> list[int]:
-    """Return the widths of the lines above the last `visible` rows; of a line that is partly visible, its hidden
-    part.
-    """
+    """Return the widths of the lines above the last `visible` rows, with the hidden part of a cut one."""
     hidden = list(widths)
     while hidden and visible > 0:
         visible -= (rows := count_rows(hidden[-1:], columns, reflows=reflows))

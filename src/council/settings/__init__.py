@@ -225,10 +225,7 @@ class Settings:
         return is_reasoning(member) or self.effort is not None
 
     def may_bill_errors(self, member: str) -> bool:
-        """Return whether the endpoint of a member may bill an error status.
-
-        The vendors with a shipped address do not.
-        """
+        """Return whether a member's endpoint may bill an error status; those of the vendors do not."""
         provider = self.providers.get(split_member(member)[0])
         if provider is None or provider.name not in catalogue().providers:
             return True

@@ -190,9 +190,7 @@ def today() -> str:
 
 
 def find_successor(name: str) -> str:
-    """Return our name of the model that replaces this one: the stated one, else the newest of its line; "" if there
-    is none.
-    """
+    """Return our name of the model that replaces this one, stated or the newest of its line, or ""."""
     model, line = catalogue().find(name), find_line(name)
     if model and model.successor:
         return model.successor

@@ -182,9 +182,7 @@ def _format_key(key: str) -> str:
 
 
 def edit_config(text: str, values: Mapping[str, Any]) -> str:
-    """Return the text of a configuration file with these dotted keys set; None removes a key.
-
-    Comments, order and other keys stay as they are."""
+    """Return a configuration with these dotted keys set, or removed if None. All else stays, also comments."""
     import tomlkit  # only needed to write
 
     missing = (key for key, value in values.items() if "." not in key and value is not None)
@@ -252,9 +250,7 @@ def default_owner() -> str:
 
 @lru_cache(maxsize=256)
 def find_names(folder: Path, owner: str | None) -> tuple[str, str]:
-    """Return the names that the runs of a folder are stored under: of their owner, and of the repository or the
-    folder.
-    """
+    """Return the names that a folder's runs are stored under: the owner's, and the repository's or folder's."""
     root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
     return owner or default_owner(), root.name
 

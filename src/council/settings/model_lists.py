@@ -1,6 +1,4 @@
-"""Lists of the models that vendors offer, as they were last fetched: the newest model of each line, and retired
-models.
-"""
+"""Lists of the models that vendors offer, as last fetched: the newest of each line, and retired ones."""
 
 from __future__ import annotations
 

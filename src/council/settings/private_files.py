@@ -253,10 +253,7 @@ def _repair_entry(name: str, parent: int, repair: Repair) -> None:
 
 
 def _change_mode(name: str, parent: int, mode: int) -> None:
-    """Change the permissions without following a link.
-
-    A file is not opened: closing it would release SQLite's locks.
-    """
+    """Change the permissions without following a link or opening a file: closing it releases SQLite's locks."""
     if not hasattr(os, "O_PATH"):
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
         return
