@@ -59,13 +59,13 @@ from council.settings import DEFAULT_TIMEOUT_S, DEFAULTS, FLAG_KEYS, SEAT_FLAG, 
 from council.settings.catalogue import catalogue
 from council.settings.schema import (
     CONFIG_KEYS,
-    KEY_ACCESS,
     KEY_MEANINGS,
     KEY_PLACEHOLDERS,
     VARIABLE_MEANINGS,
     VARIABLES,
     Access,
     TableList,
+    access_of,
 )
 from council.store.interface import ANSWER_FAULTS, list_fields
 from council.types import Json, TrustFact
@@ -1138,7 +1138,7 @@ def _config_rows() -> dict[str, tuple[str, str, str, str, str, str]]:
             kind,
             _default_of(key),
             KEY_MEANINGS[key],
-            ACCESS_DOCS[KEY_ACCESS[key]],
+            ACCESS_DOCS[access_of(key)],
             _setters_of(key),
         )
     if unknown := KEY_MEANINGS.keys() - rows.keys():

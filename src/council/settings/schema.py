@@ -222,7 +222,7 @@ class Access(Enum):
     TRUSTED = "needs trust"
 
 
-# Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
+# Every key, by its name in KEY_MEANINGS or by its table. A key that is missing here needs trust, and a test fails.
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
         "protocol",
@@ -262,38 +262,9 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "rosters.NAME.chair.fallback",
     ),
     Access.TRUSTED: (
-        "providers.NAME.wire",
-        "providers.NAME.base_url",
-        "providers.NAME.api_key_env",
-        "providers.NAME.vendor",
-        "providers.NAME.max_connections",
-        "providers.NAME.rate",
-        "providers.NAME.structured",
-        "providers.NAME.token_field",
-        "providers.NAME.backoff",
-        "providers.NAME.connect",
-        "providers.NAME.first_byte",
-        "providers.NAME.idle",
-        "providers.NAME.via",
-        "providers.NAME.prompt_cache",
-        "search.provider",
-        "search.max_results",
-        "search.base_url",
-        "search.folder",
-        "prices.MEMBER.input",
-        "prices.MEMBER.cached",
-        "prices.MEMBER.write",
-        "prices.MEMBER.output",
-        "commands.AGENT.first_byte",
-        "commands.AGENT.idle",
-        "commands.AGENT.pass_env",
+        # whole tables
+        *("providers", "search", "prices", "commands", "store", "keys", "telemetry"),
         "report_dir",
-        "store.keep_days",
-        "store.url",
-        "store.lease_seconds",
-        "store.owner",
-        "keys.command",
-        "telemetry.content",
         "notify",  # starts a program of the desktop
     ),
 }
@@ -315,8 +286,7 @@ def access_of(dotted: str) -> Access:
     if len(parts) > 1 and parts[0] in KEY_PLACEHOLDERS:
         parts[1] = KEY_PLACEHOLDERS[parts[0]]
     name = ".".join(parts)
-    inside = [access for key, access in KEY_ACCESS.items() if key.startswith(f"{name}.")]
-    is_free = bool(inside) and any(access is not Access.TRUSTED for access in inside)
+    is_free = any(key.startswith(f"{name}.") for key in KEY_ACCESS)
     return KEY_ACCESS.get(name, Access.FREE if is_free else Access.TRUSTED)
 
 
