@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
 from council.planning.prompt_cache import CachePoints
+from council.settings import LastingFlags
 from council.store.interface import Record
 from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped
 
@@ -40,18 +41,9 @@ ForkOrigin = TypedDict(
 )
 
 
-class RunFlags(TypedDict, total=False):
-    """Flags that hold for a run whenever it is continued."""
+class RunFlags(LastingFlags, total=False):
+    """Flags that are stored with a run."""
 
-    timeout: float | None
-    max_cost: float | None
-    allow_unpriced: bool | None
-    grace: float | None
-    hedge: bool | None
-    no_warm: bool | None
-    no_resend: bool | None
-    profile: str | None
-    report_dir: str | None
     user: str | None  # the name of the token that started the run
     user_cap: float | None  # of this token per day
     trusted: list[str] | None  # hashes of the project's settings that only this run trusts

@@ -148,22 +148,22 @@ PROFILES = {
 @dataclass(frozen=True, slots=True)
 class Settings:
     providers: Mapping[str, Provider]
-    models: Mapping[str, str]
     seats: Mapping[str, SeatSetting]
     chair: SeatSetting
-    rosters: Mapping[str, Any]
     search: Mapping[str, Any]
     budget: Mapping[str, Any]
     general: Mapping[str, Any]
-    timeout: float | None  # None: not set, see `seat_timeout`
-    report_dir: str | None  # None: the protocol decides, see `report_files.choose_report_dir`
+    human: Mapping[str, float]
     variables: Mapping[str, str]  # the judges' environment variables, including defaults
     origins: Mapping[str, Origin]  # dotted key → source of its value
+    models: Mapping[str, str] = field(default_factory=dict)
+    rosters: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None  # None: not set, see `seat_timeout`
+    report_dir: str | None = None  # None: the protocol decides, see `report_files.choose_report_dir`
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # command-line agent → timeouts, variables
     store: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, Any] = field(default_factory=dict)
-    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
     telemetry: Mapping[str, bool] = field(default_factory=dict)
     hedge: bool = False  # ask a fallback too when a member is slow
@@ -258,7 +258,21 @@ MAX_CACHED_SETTINGS = 32
 _cache: dict[tuple[object, ...], tuple[Mapping[str, str], tuple[object, ...], Settings]] = {}
 
 
-class SettingFlags(TypedDict, total=False):
+class LastingFlags(TypedDict, total=False):
+    """Settings of one run that hold whenever it is continued."""
+
+    timeout: float | None
+    max_cost: float | None
+    allow_unpriced: bool | None
+    grace: float | None
+    hedge: bool | None
+    no_warm: bool | None
+    no_resend: bool | None
+    profile: str | None
+    report_dir: str | None
+
+
+class SettingFlags(LastingFlags, total=False):
     """Settings of one run, by their names in Python. They override those of files and of the environment."""
 
     seats: Mapping[str, str] | None  # members by seat
@@ -266,18 +280,9 @@ class SettingFlags(TypedDict, total=False):
     cheap: bool | None
     seat_count: int | None
     exclude_family: Sequence[str] | str | None
-    timeout: float | None
-    max_cost: float | None
-    allow_unpriced: bool | None
     effort: str | None
-    grace: float | None
-    hedge: bool | None
     check: bool | None
-    no_warm: bool | None
-    no_resend: bool | None
     packet_tokens: int | None
-    report_dir: str | None
-    profile: str | None
     trust: bool
     is_row: bool  # `max_cost` is the part of a batch's limit that a row gets, which shortens no answer
 
@@ -510,44 +515,16 @@ def _parse_number(text: str) -> Any:
     return text
 
 
-TABLES = (
-    "models",
-    "rosters",
-    "search",
-    "budget",
-    "general",
-    "human",
-    "commands",
-    "store",
-    "keys",
-    "members",
-    "telemetry",
-)
-
-
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:
     tree = nest_keys(values)
-    tables = {name: tree.get(name, {}) for name in TABLES}
-    return Settings(
-        providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
-        seats={name: _build_seat(row) for name, row in tree.get("seats", {}).items()},
-        chair=_build_seat(tree.get("chair", {})),
-        protocol=tree.get("protocol"),
-        timeout=tree.get("timeout"),
-        effort=tree.get("effort"),
-        report_dir=tree.get("report_dir"),
-        notify=tree["notify"],
-        warm_start=tree["warm_start"],
-        model_lists=tree["model_lists"],
-        hedge=tree["hedge"],
-        check=tree["check"],
-        packet_tokens=tree["packet_tokens"],
-        vendors=tuple(tree.get("vendors", ())),
-        variables=variables,
-        origins=origins,
-        prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},
-        **tables,
-    )
+    built = {
+        "providers": {name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
+        "seats": {name: _build_seat(row) for name, row in tree.get("seats", {}).items()},
+        "chair": _build_seat(tree.get("chair", {})),
+        "vendors": tuple(tree.get("vendors", ())),
+        "prices": {name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},
+    }
+    return Settings(**{**tree, **built}, variables=variables, origins=origins)
 
 
 def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Origin]) -> Provider:
