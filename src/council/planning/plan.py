@@ -45,7 +45,13 @@ from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.plan_object import make_packet_receipt, make_plan_limits, make_plan_seat
 from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
-from council.planning.rehearsal import Rehearsal, find_phase_timeouts, find_warm_starts, rehearse_both_ways
+from council.planning.rehearsal import (
+    Rehearsal,
+    RehearsalInput,
+    find_phase_timeouts,
+    find_warm_starts,
+    rehearse_both_ways,
+)
 from council.planning.seating import SeatAssignment, Seating, add_fallback_vendors, seat_council
 from council.planning.setup import BatchLabel, RunSetup
 from council.planning.triggers import names_project
@@ -316,15 +322,15 @@ async def make_plan(
     where = replace(where, settings=settings)
     material = material or Material()
     question = Question(intent.question, intent.task, intent.target, intent.domain)
-    given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
+    chosen = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
     equal_work_price = partial(find_equal_work_price, price)
-    panel = load_panel(protocol, question, given, replace(where, equal_work_price=equal_work_price))
+    panel = load_panel(protocol, question, chosen, replace(where, equal_work_price=equal_work_price))
     _check_seat_count(protocol, panel, settings)
     require_members(settings, all_settings, where.env, len(panel.seats))
     roster, seating = _seat_roster(protocol, panel, where)
     roster = add_fallback_vendors(exclude_from_roster(roster, settings), settings)
     roster = _mark_small_seats(roster, member)
-    options = _fill_options(given, panel, roster, equal_work_price)
+    options = _fill_options(chosen, panel, roster, equal_work_price)
     seat_warnings = _check_seat_flags(protocol, roster, settings)
     look = _plan_lookups(protocol, roster, question, where.folder, material)
     check = _plan_check(protocol, settings)
@@ -336,18 +342,12 @@ async def make_plan(
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
 
-    rehearse = partial(
-        rehearse_paths,
-        protocol,
-        roster,
-        question,
-        dict(options),
-        packet,
-        settings,
-        member,
-        look=look is not None,
-        check=check,
-    )
+    timeouts = settings.phase_timeouts()
+    given = RehearsalInput(protocol, roster, question, dict(options), packet, timeouts, look is not None, check)
+
+    async def rehearse(word_share: float = 1.0) -> Rehearsal:
+        return await rehearse_paths(replace(given, word_share=word_share), settings.effort, member)
+
     rehearsal = await rehearse()
     spending, shortfall, fit_notice = NO_SPENDING_PLAN, None, ""
     if cap is not None:
@@ -465,41 +465,16 @@ async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..
     return replace(cheaper, notices=(*cheaper.notices, line))
 
 
-async def rehearse_paths(
-    protocol: Protocol,
-    roster: Roster,
-    question: Question,
-    options: Json,
-    packet: Packet,
-    settings: Settings,
-    member: Callable[[str], Member],
-    word_share: float = 1.0,
-    *,
-    look: bool,
-    check: bool,
-) -> Rehearsal:
-    """Rehearse with the effort of the settings and with the tokens of the attachments."""
-    rehearsal = await rehearse_both_ways(
-        protocol,
-        roster,
-        question,
-        options,
-        packet,
-        settings.phase_timeouts(),
-        look=look,
-        check=check,
-        word_share=word_share,
-    )
+async def rehearse_paths(given: RehearsalInput, effort: str | None, member: Callable[[str], Member]) -> Rehearsal:
+    """Rehearse with an effort and with the tokens of the attachments."""
+    rehearsal = await rehearse_both_ways(given)
 
     def complete(calls: Sequence[RehearsedCall]) -> list[RehearsedCall]:
-        completed = [with_effort(call, settings.effort) for call in calls]
-        return [with_attachments(call, member) for call in completed] if packet.attachments else completed
+        completed = [with_effort(call, effort) for call in calls]
+        return [with_attachments(call, member) for call in completed] if given.packet.attachments else completed
 
-    return rehearsal._replace(
-        shorter=complete(rehearsal.shorter),
-        longer=complete(rehearsal.longer),
-        longest=complete(rehearsal.longest),
-    )
+    shorter, longer, longest = map(complete, (rehearsal.shorter, rehearsal.longer, rehearsal.longest))
+    return rehearsal._replace(shorter=shorter, longer=longer, longest=longest)
 
 
 def asks_short_fact(intent: Intent, plan: Plan) -> bool:

@@ -6,9 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypedDict
 
 from council import events as ev
@@ -41,7 +39,6 @@ from council.types import (
 )
 
 EMPTY_PACKET = Packet()
-NO_TIMEOUTS: Mapping[str, float] = MappingProxyType({})
 MAX_STEPS = 2000  # phases, requests and look-ups of one rehearsal
 MAX_REHEARSAL_S = 30.0  # for a protocol that waits for something else
 
@@ -60,6 +57,33 @@ _REHEARSALS: dict[tuple[object, ...] | None, Rehearsal] = {}
 MAX_CACHED_REHEARSALS = 256
 
 
+@dataclass(frozen=True, slots=True)
+class RehearsalInput:
+    """What is rehearsed: a protocol, and everything that it can read."""
+
+    protocol: Protocol
+    roster: Roster
+    question: Question
+    options: Json = field(default_factory=dict)
+    packet: Packet = EMPTY_PACKET
+    timeouts: Mapping[str, float] = field(default_factory=dict)  # of kinds of phases
+    look: bool = False
+    check: bool = False
+    word_share: float = 1.0
+
+    def cache_key(self) -> tuple[object, ...]:
+        """Return everything that the protocol can read: the question's text only if the flow depends on it."""
+        question, packet, text = self.question, self.packet, self.question.text
+        if not self.protocol.reads_question:
+            text = ""
+            if packet.target == question.text:
+                packet = replace(packet, target="")
+        asked = (text, question.task, question.target, question.domain)
+        clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(self.timeouts.items()))
+        options = json.dumps(self.options, sort_keys=True, default=repr)
+        return self.protocol, self.roster, asked, packet, options, clocks, self.check, self.word_share
+
+
 class PromptContext(TypedDict):
     """The variables of every prompt besides the question and the seat."""
 
@@ -76,69 +100,29 @@ def template_context(
     return {"focus": focus, "packet": packet, "today": today}
 
 
-async def rehearse_both_ways(
-    protocol: Protocol,
-    roster: Roster,
-    question: Question,
-    options: Json,
-    packet: Packet,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS,
-    look: bool = False,
-    check: bool = False,
-    word_share: float = 1.0,
-) -> Rehearsal:
+async def rehearse_both_ways(given: RehearsalInput) -> Rehearsal:
     """Rehearse with agreeing and with disagreeing seats. Cached by everything that the protocol can read."""
-    key = (
-        (*_cache_key(protocol, roster, question, options, packet, timeouts), check, word_share)
-        if packet.empty and not look
-        else None
-    )
+    key = given.cache_key() if given.packet.empty and not given.look else None
     if key in _REHEARSALS:
         return _REHEARSALS[key]
     contested_calls: list[RehearsedCall] = []
     agreed_calls: list[RehearsedCall] = []
-    rehearse_path = partial(
-        rehearse,
-        protocol,
-        roster,
-        question,
-        options,
-        packet,
-        timeouts=timeouts,
-        look=look,
-        check=check,
-        word_share=word_share,
-    )
-    contested = await rehearse_path(agree=False, calls=contested_calls)
+    contested = await rehearse(given, agree=False, calls=contested_calls)
     if any(call.ask.schema_name for call in contested_calls):
-        await rehearse_path(agree=True, calls=agreed_calls)
+        await rehearse(given, agree=True, calls=agreed_calls)
     else:  # without typed replies the seats cannot agree or disagree
         agreed_calls = contested_calls
     shorter, longer = sorted((tuple(contested_calls), tuple(agreed_calls)), key=len)
     longest = longer
-    if check or protocol.checks_answer:  # it may check a text again
+    if given.check or given.protocol.checks_answer:  # it may check a text again
         calls: list[RehearsedCall] = []
-        await rehearse_path(agree=False, calls=calls, longest=True)
+        await rehearse(given, agree=False, calls=calls, longest=True)
         longest = tuple(calls)
     phases = _mark_skippable(_summarize_phases(contested), shorter)
     rehearsal = Rehearsal(phases, (len(shorter), len(longest)), shorter, longer, longest)
     if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
         _REHEARSALS[key] = rehearsal
     return rehearsal
-
-
-def _cache_key(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, timeouts: Mapping[str, float]
-) -> tuple[object, ...]:
-    """Return everything that the protocol can read: the question's text only if the flow depends on it."""
-    text = question.text
-    if not protocol.reads_question:
-        text = ""
-        if packet.target == question.text:
-            packet = replace(packet, target="")
-    asked = (text, question.task, question.target, question.domain)
-    clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(timeouts.items()))
-    return protocol, roster, asked, packet, json.dumps(options, sort_keys=True, default=repr), clocks
 
 
 class RehearsalStopped(BaseException):
@@ -168,28 +152,21 @@ class StepLimit:
 
 
 async def rehearse(
-    protocol: Protocol,
-    roster: Roster,
-    question: Question,
-    options: Json,
-    packet: Packet = EMPTY_PACKET,
+    given: RehearsalInput,
     *,
     agree: bool,
     calls: list[RehearsedCall] | None = None,
     answer: CarryOut | None = None,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS,
-    look: bool = False,
-    check: bool = False,
     longest: bool = False,
-    word_share: float = 1.0,
 ) -> list[Entry]:
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
     Append each call to `calls`. `answer` replaces the fake answers. `longest`: replies lead to every optional step.
     """
+    protocol, question, options = given.protocol, given.question, given.options
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     limit = StepLimit(protocol.name)
-    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name, word_share=word_share)
+    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name, word_share=given.word_share)
     answer_step = answer or make_fake_caller(agree, options | {LONGEST_PATH: True} if longest else options)
 
     async def carry_out(step: Step) -> Outcome:
@@ -197,20 +174,20 @@ async def rehearse(
             calls.append(build_call(step, prompts.quoted_keys, question.text, calls))
         return await answer_step(step)
 
-    council = (looking_council() if look else Council)(
-        roster,
+    council = (looking_council() if given.look else Council)(
+        given.roster,
         question,
         ledger=Ledger(NullStore(), record, limit.on_event),
         prompts=prompts,
         carry_out=carry_out,
-        context=template_context(question, roster, packet),
+        context=template_context(question, given.roster, given.packet),
         effects={"look": _fake_lookup, "search": _fake_search},
-        timeouts=timeouts,
+        timeouts=given.timeouts,
         keeps_conversations=protocol.keeps_conversations,
     )
     try:
         async with asyncio.timeout(MAX_REHEARSAL_S):
-            verdict = await run_flow(protocol, council, options, check=check)
+            verdict = await run_flow(protocol, council, options, check=given.check)
         if not isinstance(verdict, Verdict):
             raise EngineError(
                 f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'
