@@ -44,5 +44,5 @@ async def _try_councils(councils: Sequence[tuple[Intent, PanelContext]], make: M
         except CouncilError:  # no members, no search, or a cap that is too low for it
             continue
         if plan.cost:
-            found.append(Alternative(plan.cost["expected"], plan.protocol.name, where.settings.cheap))
+            found.append(Alternative(plan.protocol.name, where.settings.cheap, plan.cost["expected"]))
     return found

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import NoReturn, TypedDict
+from typing import NoReturn
 
 from council.calling.budget import (
     FULL_OUTPUT,
@@ -65,29 +65,18 @@ class Cap:
         return max(0.0, self.usd - self.spent)
 
 
-class AlternativeRow(TypedDict):
-    """A council that fits a cap, in the details of an error."""
-
-    protocol: str | None
-    cheap: bool
-    usd: float
-
-
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """A council that fits a cap."""
 
+    protocol: str | None  # None: the same one
+    cheap: bool  # with the fast models
     usd: float  # its expected cost
-    protocol: str | None = None  # None: the same one
-    cheap: bool = False  # with the fast models
 
     def describe(self) -> str:
         named = [option("protocol", self.protocol)] if self.protocol else []
         cheap = [option("cheap", True)] if self.cheap else []
         return f"{' '.join([*named, *cheap])} (about {format_usd(self.usd)})"
-
-    def as_json(self) -> AlternativeRow:
-        return {"protocol": self.protocol, "cheap": self.cheap, "usd": self.usd}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +98,7 @@ class Shortfall:
             scope=self.cap.scope,
             cap=self.cap.usd,
             needed=self.needed,
-            alternatives=[dict(one.as_json()) for one in self.alternatives],
+            alternatives=[asdict(one) for one in self.alternatives],
         )
 
 

@@ -156,8 +156,4 @@ def exclude_from_roster(roster: Roster, settings: Settings) -> Roster:
         allowed = tuple(member for member in seat.fallbacks if vendor_of(member, settings) not in excluded)
         return replace(seat, fallbacks=allowed)
 
-    return Roster(
-        tuple(map(prune, roster.seats)),
-        prune(roster.chair) if roster.chair else None,
-        tuple(map(prune, roster.helpers)),
-    )
+    return roster.map_seats(prune)

@@ -9,6 +9,7 @@ from council.engine.plan_object import PlanLine
 from council.settings import Provider, Settings
 from council.settings.catalogue import catalogue, model_id, split_member
 from council.settings.member_lookup import Retirement, find_default_member, find_retirement
+from council.settings.model_lists import find_listing
 
 VENDOR_PREFIXES = ("anthropic:", "openai:", "google:", "openrouter:")  # providers whose models change
 
@@ -36,8 +37,6 @@ def list_lines(members: Collection[str], settings: Settings, env: Mapping[str, s
 
 def _add_listing(row: PlanLine, usual: str, provider: Provider, settings: Settings, env: Mapping[str, str]) -> None:
     """Add what the list of the provider says about a line. `usual` is the member that this version knows."""
-    from council.settings.model_lists import find_listing
-
     listing = find_listing(provider, settings, env)
     if listing is None:
         return

@@ -43,7 +43,7 @@ from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost,
 from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
-from council.planning.plan_object import make_packet_receipt, make_plan_limits, make_plan_seat
+from council.planning.plan_object import make_packet_receipt, make_plan_seat
 from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import (
     Rehearsal,
@@ -181,7 +181,7 @@ class Plan:
         if self.attachments:
             plan["attachments"] = list(self.attachments)
         if self.spending.limits != FULL_OUTPUT:
-            plan["limits"] = make_plan_limits(self.spending.limits)
+            plan["limits"] = self.spending.limits.as_json()
         if self.excluded_vendors:
             plan["exclude_family"] = list(self.excluded_vendors)
         if self.roster.helpers:
@@ -673,11 +673,7 @@ def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster
         small = member(seat.member).small
         return seat if small == seat.small else replace(seat, small=small)
 
-    return Roster(
-        tuple(map(mark_small, roster.seats)),
-        roster.chair and mark_small(roster.chair),
-        tuple(map(mark_small, roster.helpers)),
-    )
+    return roster.map_seats(mark_small)
 
 
 def preview_packet(plan: Plan) -> Dossier:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from council.calling.budget import OutputLimits
 from council.engine.plan_object import (
     AttachmentReceipt,
     PacketReceipt,
-    PlanLimits,
     PlanSeat,
 )
 from council.types import Attachment, Packet, Seat
@@ -30,15 +28,6 @@ def make_plan_seat(seat: Seat, timeout: Callable[[str], float]) -> PlanSeat:
     if seat.fallback_vendors:
         row["fallback_vendors"] = dict(seat.fallback_vendors)
     return row
-
-
-def make_plan_limits(limits: OutputLimits) -> PlanLimits:
-    return {
-        "share": limits.share,
-        "words": limits.words,
-        "max_thinking": limits.max_thinking,
-        "low_effort": limits.low_effort,
-    }
 
 
 def make_attachment_receipt(attachment: Attachment) -> AttachmentReceipt:

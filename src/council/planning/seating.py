@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from council.engine.plan_object import PlanLine
 from council.errors import ConfigError
 from council.planning.model_lines import format_model_changes, list_lines
-from council.settings import SEAT_FLAG, SeatSetting, Settings, member_lookup
+from council.settings import SEAT_FLAG, SeatSetting, Settings
 from council.settings.catalogue import catalogue, split_member
 from council.settings.member_lookup import (
     DEFAULT_SEATS,
@@ -21,24 +21,10 @@ from council.settings.member_lookup import (
     find_default_member,
     require_available,
     resolve_member,
-    tier_member,
+    unavailable_reason,
     vendor_of,
 )
 from council.types import Roster, Seat
-
-__all__ = [
-    "LOCAL_CANDIDATE",
-    "Candidate",
-    "SeatAssignment",
-    "Seating",
-    "add_fallback_vendors",
-    "available_members",
-    "resolve_member",
-    "seat_council",
-    "shared_vendor_notices",
-    "tier_member",
-    "vendor_of",
-]
 
 LOCAL_ONLY_NOTICE = f"All seats use the embedded model {LOCAL_CANDIDATE.member}, which is a demonstration and too small for good answers."
 ADD_MODELS_ADVICE = (
@@ -105,8 +91,8 @@ def seat_council(
     seated = table.assign_spread(requests) if spread else table.assign_shared(requests, shared_member)
     head = table.assign_chair(chair, shared_member, spread, seated, apart=chair_apart)
     places = tuple(table.build_assignment(request, seated[request.name], seated.values()) for request in requests)
-    alone = table.local_only_notices((*places, head))
     everyone = (*places, head)
+    alone = table.local_only_notices(everyone)
     asked = [place.member for place in everyone]
     lines = list_lines({*asked, *(member for place in everyone for member in place.fallbacks)}, settings, env)
     changes = format_model_changes(lines, asked, settings, env)
@@ -117,7 +103,7 @@ def seat_council(
         (*alone, *shared),
         tuple(shared),
         hints=(*alone, *([ADD_MODELS_ADVICE] if alone else []), *changes),
-        remarks=(*shared, *table.unavailable_fallbacks((*places, head))),
+        remarks=(*shared, *table.unavailable_fallbacks(everyone)),
         lines=lines,
     )
 
@@ -153,13 +139,11 @@ class _Assigner:
             elder = _merge_settings(members.get(name), self.settings.seats.get(row) if spread else None)
             said = _merge_settings(self.settings.seats.get(name), elder)
         listed = catalogue().seating.get(row, {}) if spread and not self.settings.named_members else {}
-        return _SeatRequest(
-            name,
-            said.model,
-            said.fallback,
-            self.find_default(listed.get("model")),
-            self.find_default(listed.get("fallback")),
-        )
+        return self.make_request(name, said, listed)
+
+    def make_request(self, name: str, said: SeatSetting, listed: Mapping[str, str]) -> _SeatRequest:
+        default, fallback = (self.find_default(listed.get(key)) for key in ("model", "fallback"))
+        return _SeatRequest(name, said.model, said.fallback, default, fallback)
 
     def choose_setting(self, name: str, index: int, row: str, planned: SeatSetting) -> SeatSetting:
         """Return the setting of a seat by `--seat`, else by `-m`, else by `--cheap`. The models of files have no
@@ -226,18 +210,10 @@ class _Assigner:
 
     def choose_alternate(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
         """Return a candidate of an unused vendor, the default fallback first; share a vendor if none is left."""
-        unused = _first_of_other_vendors(self.candidates, sitting)
-        if unused:
-            return (
-                request.default_fallback
-                if request.default_fallback and request.default_fallback.vendor not in sitting
-                else unused[0]
-            )
-        return (
-            request.default
-            or request.default_fallback
-            or min(self.candidates, key=lambda candidate: sitting[candidate.vendor])
-        )
+        fallback = request.default_fallback
+        if unused := _first_of_other_vendors(self.candidates, sitting):
+            return fallback if fallback and fallback.vendor not in sitting else unused[0]
+        return request.default or fallback or min(self.candidates, key=lambda candidate: sitting[candidate.vendor])
 
     def assign_shared(self, requests: Iterable[_SeatRequest], shared_member: str | None) -> dict[str, Candidate]:
         common = self.find_shared(shared_member)
@@ -264,23 +240,20 @@ class _Assigner:
         said, row = self.choose_chair_setting(decided), catalogue().seating["chair"]
         if not spread or self.settings.named_members:
             row = {}
-        model = said.model
-        request = _SeatRequest(
-            "chair", model, said.fallback, self.find_default(row.get("model")), self.find_default(row.get("fallback"))
-        )
+        request = self.make_request("chair", said, row)
         default = self.choose_chair(request, _count_vendors(seated)) if spread else self.find_shared(shared_member)
         if apart and spread and default in seated.values():
             default = self.find_unseated(seated) or default
-        return self.build_assignment(request, self.require_candidate(model) if model else default, seated.values())
+        return self.build_assignment(
+            request, self.require_candidate(said.model) if said.model else default, seated.values()
+        )
 
     def choose_chair(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
         """Return the default; else its fallback, or an unused vendor if there is one; else the best candidate."""
-        stands_in = (
-            self.choose_alternate(request, sitting)
-            if request.default_fallback and _first_of_other_vendors(self.candidates, sitting)
-            else request.default_fallback
-        )
-        return request.default or stands_in or self.candidates[0]
+        if request.default or not request.default_fallback:
+            return request.default or self.candidates[0]
+        has_unused = _first_of_other_vendors(self.candidates, sitting)
+        return self.choose_alternate(request, sitting) if has_unused else request.default_fallback
 
     def find_unseated(self, seated: Mapping[str, Candidate]) -> Candidate | None:
         """Return a candidate for the chair whose vendor has no seat, or None.
@@ -312,15 +285,10 @@ class _Assigner:
             return tuple(member for member in written if member != assigned.member)
         if split_member(assigned.member)[0] in NO_FALLBACK_PROVIDERS:
             return ()
-        others = _first_of_other_vendors(
-            [request.default_fallback, *self.candidates] if request.default_fallback else self.candidates,
-            {assigned.vendor},
-        )
-        return tuple(
-            candidate.member
-            for candidate in sorted(others, key=lambda candidate: candidate.vendor in sitting)
-            if candidate != LOCAL_CANDIDATE
-        )
+        preferred = [request.default_fallback] if request.default_fallback else []
+        others = _first_of_other_vendors([*preferred, *self.candidates], {assigned.vendor})
+        others.sort(key=lambda candidate: candidate.vendor in sitting)
+        return tuple(candidate.member for candidate in others if candidate != LOCAL_CANDIDATE)
 
     def unavailable_fallbacks(self, places: Iterable[SeatAssignment]) -> list[str]:
         """Return one line for each unavailable fallback."""
@@ -328,13 +296,12 @@ class _Assigner:
         return [
             f"Fallback unavailable: {why}."
             for member in written
-            if (why := member_lookup.unavailable_reason(member, self.settings, self.env))
+            if (why := unavailable_reason(member, self.settings, self.env))
         ]
 
     def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:
-        alone = list(self.candidates) == [LOCAL_CANDIDATE] and any(
-            place.member == LOCAL_CANDIDATE.member for place in places
-        )
+        members = [place.member for place in places]
+        alone = list(self.candidates) == [LOCAL_CANDIDATE] and LOCAL_CANDIDATE.member in members
         return [LOCAL_ONLY_NOTICE] if alone else []
 
 
@@ -360,19 +327,15 @@ def add_fallback_vendors(roster: Roster, settings: Settings) -> Roster:
         told = tuple((member, vendor) for member, vendor in vendors.items() if vendor != member.partition(":")[0])
         return replace(seat, fallback_vendors=told) if told else seat
 
-    return Roster(
-        tuple(map(add_vendors, roster.seats)),
-        add_vendors(roster.chair) if roster.chair else None,
-        tuple(map(add_vendors, roster.helpers)),
-    )
+    return roster.map_seats(add_vendors)
 
 
-def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candidate]:
+def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Container[str]) -> list[Candidate]:
     """Return the first candidate of each vendor that is not listed."""
     first: dict[str, Candidate] = {}
     for candidate in candidates:
         first.setdefault(candidate.vendor, candidate)
-    return [candidate for vendor, candidate in first.items() if vendor not in set(vendors)]
+    return [candidate for vendor, candidate in first.items() if vendor not in vendors]
 
 
 def shared_vendor_notices(

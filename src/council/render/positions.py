@@ -48,6 +48,10 @@ class RowExtras(TypedDict, total=False):
     correction: str
 
 
+FINDING_EXTRAS: tuple[Literal["location", "fix", "why", "ref", "location_note"], ...]
+FINDING_EXTRAS = ("location", "fix", "why", "ref", "location_note")
+
+
 class PositionSnapshot(TypedDict):
     """The rows after an event, which has the number `seq`."""
 
@@ -200,16 +204,9 @@ def _finding_row(one: FindingRow) -> Row:
 
 def _collect_extras(finding: FindingRow) -> RowExtras:
     extras: RowExtras = {}
-    if location := finding.get("location"):
-        extras["location"] = location
-    if fix := finding.get("fix"):
-        extras["fix"] = fix
-    if why := finding.get("why"):
-        extras["why"] = why
-    if ref := finding.get("ref"):
-        extras["ref"] = ref
-    if note := finding.get("location_note"):
-        extras["location_note"] = note
+    for name in FINDING_EXTRAS:
+        if text := finding.get(name):
+            extras[name] = text
     return extras
 
 

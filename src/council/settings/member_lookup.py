@@ -21,6 +21,7 @@ from council.settings.catalogue import (
     today,
 )
 from council.settings.config_files import find_command
+from council.settings.model_lists import find_listing, find_newest_member
 from council.settings.schema import SPECIAL_MEMBERS, quote_value
 
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
@@ -259,11 +260,9 @@ def find_default_member(name: str, settings: Settings, env: Mapping[str, str]) -
     if line is None:
         return find_available_member(catalogue().models[name], settings, env)
     for provider in (line.vendor, ROUTER):
-        if is_available(settings.providers[provider], settings, env):
-            from council.settings.model_lists import find_newest_member  # only with a key
-
-            if member := find_newest_member(name, settings.providers[provider], settings, env):
-                return member
+        found = settings.providers[provider]
+        if is_available(found, settings, env) and (member := find_newest_member(name, found, settings, env)):
+            return member
     return None
 
 
@@ -272,8 +271,6 @@ def _resolve_line(member: str, settings: Settings, env: Mapping[str, str]) -> st
     provider, line = split_member(member)
     if provider not in (catalogue().lines[line].vendor, ROUTER) or provider not in settings.providers:
         return member
-    from council.settings.model_lists import find_newest_member
-
     return find_newest_member(line, settings.providers[provider], settings, env) or member
 
 
@@ -410,8 +407,6 @@ class Retirement:
 
 def find_retirement(member: str, settings: Settings, env: Mapping[str, str]) -> Retirement | None:
     """Return the retirement of a member, by the list of its provider, else by the catalogue. None if there is none."""
-    from council.settings.model_lists import find_listing
-
     kind, name = split_member(member)
     provider, model, id_ = settings.providers.get(kind), catalogue().find(name), model_id(member)
     if provider is None or kind not in catalogue().providers:
