@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from council.engine.degraded import join_names
 from council.engine.plan_object import PlanLine
 from council.errors import ConfigError
 from council.planning.model_lines import format_model_changes, list_lines
@@ -346,11 +347,7 @@ def shared_vendor_notices(
     for name, vendor in seats:
         families.setdefault(vendor, []).append(name)
     return [
-        wording.format(seats=_list_names(names) if len(names) <= most_names else f"{len(names)} seats", vendor=vendor)
+        wording.format(seats=join_names(names) if len(names) <= most_names else f"{len(names)} seats", vendor=vendor)
         for vendor, names in families.items()
         if len(names) > 1 and vendor != "human"
     ]
-
-
-def _list_names(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"

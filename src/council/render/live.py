@@ -122,12 +122,9 @@ class LiveView:
         elif isinstance(event, ev.Stated | ev.WasAbsent):
             self._streams.pop(event.seat, None)
 
-    @property
-    def _has_content(self) -> bool:
-        return bool(self.minutes.run or self.minutes.fetching)
-
     def _draw(self) -> None:
-        if self._closed or self._suspended or not self._has_content or not self.console.is_terminal:
+        has_content = self.minutes.run or self.minutes.fetching
+        if self._closed or self._suspended or not has_content or not self.console.is_terminal:
             return
         if self._stream is None:
             self._block.draw(self.build_lines(), self.console.size)
@@ -205,9 +202,8 @@ class LiveView:
         line = self.symbols.format_text(text).plain
         lines = wrap(" " * indent + line, self.width, indent)
         if len(lines) > rows:
-            lines[rows - 1 :] = [
-                cut_words(" ".join([lines[rows - 1], lines[rows].strip()]), self.width, self.symbols.ellipsis)
-            ]
+            end = f"{lines[rows - 1]} {lines[rows].strip()}"
+            lines[rows - 1 :] = [cut_words(end, self.width, self.symbols.ellipsis)]
         return [Text(one, style, no_wrap=True) for one in lines]
 
     def _format_spent(self) -> str:
@@ -242,9 +238,8 @@ class LiveView:
         if phase.ended is not None or self.minutes.status != "running":
             sign, style = self._ended_phase_style(said, absent if phase.ended is not None else total - said)
             return signs.format_text(f"{sign} {label} {said}/{total} {spent}", style)
-        return signs.format_text(
-            f"{signs.current} {label} {signs.format_bar(said, total)} {said}/{total}{missing} {spent}", "bold"
-        )
+        bar = signs.format_bar(said, total)
+        return signs.format_text(f"{signs.current} {label} {bar} {said}/{total}{missing} {spent}", "bold")
 
     def _ended_phase_style(self, answered: int, absent: int) -> tuple[str, str]:
         """Return symbol and style of an ended phase: done if all answered, failed if none did."""
@@ -308,8 +303,7 @@ class LiveView:
         lines = []
         for names, text, style in group_troubles(filter(None, map(self._find_trouble, self._listed_seats()))):
             if len(names) > 1 or self.width < WIDE_WIDTH:
-                found = self._wrap(f"{join_names(names)} {text}", MAX_REMARK_ROWS, style, INDENT)
-                lines += found
+                lines += self._wrap(f"{join_names(names)} {text}", MAX_REMARK_ROWS, style, INDENT)
         return lines
 
     def _shares_trouble(self, seat: SeatMinutes) -> bool:
@@ -322,12 +316,8 @@ class LiveView:
         if self._hides_troubles:
             return None
         if seat.reason:
-            return Trouble(
-                seat.name,
-                f"absent in {format_phase(seat.phase.rpartition('/')[2])}: ",
-                single_line(seat.reason),
-                "red",
-            )
+            phase = format_phase(seat.phase.rpartition("/")[2])
+            return Trouble(seat.name, f"absent in {phase}: ", single_line(seat.reason), "red")
         if seat.state in BUSY_STATES and seat.trouble:
             event = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)
             if isinstance(event, Attempted):
@@ -448,9 +438,8 @@ class LiveView:
             return LineEnd("" if is_shown_below else self._format_last_line(seat), self.symbols.ellipsis)
         if self.minutes.is_from_fork(self._last_statement(seat)):
             return self.symbols.format_text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
-        return self.symbols.format_text(
-            f"in {format_phase(seat.phase.rpartition('/')[2])}" if seat.phase else "", "dim"
-        )
+        place = f"in {format_phase(seat.phase.rpartition('/')[2])}" if seat.phase else ""
+        return self.symbols.format_text(place, "dim")
 
     def _is_silent(self, seat: SeatMinutes) -> bool:
         """Return whether its request is open without output for a while. It may be thinking."""
@@ -469,9 +458,8 @@ class LiveView:
         if not fetch:
             return []
         bar = self.symbols.format_bar(fetch.done, fetch.total, 24)
-        return [
-            self.symbols.format_text(f"fetching {fetch.what} {bar} {format_megabytes(fetch.done, fetch.total)}", "cyan")
-        ]
+        size = format_megabytes(fetch.done, fetch.total)
+        return [self.symbols.format_text(f"fetching {fetch.what} {bar} {size}", "cyan")]
 
     def _build_notes(self) -> list[Text]:
         notes = [f"{note.what}: {note.why}" if note.why else note.what for note in self.minutes.notes[-MAX_NOTES:]]

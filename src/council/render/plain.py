@@ -44,9 +44,6 @@ class PlainView:
             self._write_line(line)
 
     def tick(self, now: float) -> None:
-        self.heartbeat(now)
-
-    def heartbeat(self, now: float) -> None:
         """Write a line if none was written for 60 seconds."""
         if self._quiet_since is None:
             self._quiet_since = now

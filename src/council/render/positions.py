@@ -148,11 +148,7 @@ def _count_status(row: Row, answered: int) -> str:
 def _select_rows(rows: Sequence[Seated] | None, *required: str) -> list[Seated]:
     """Return the objects of a list that have these texts or lists: protocols of other packages may differ."""
     listed = rows if isinstance(rows, list | tuple) else ()
-    return [row for row in listed if _has_fields(row, required)]
-
-
-def _has_fields(row: object, required: Iterable[str]) -> bool:
-    return isinstance(row, dict) and all(_is_filled(row.get(name)) for name in required)
+    return [row for row in listed if isinstance(row, dict) and all(_is_filled(row.get(name)) for name in required)]
 
 
 def _is_filled(value: Any) -> bool:
@@ -343,23 +339,16 @@ def _list_preliminary(minutes: Minutes) -> list[Row]:
             row.put(said.seat, "agrees", "found it")
         claims: list[StatedClaim] = _select_rows(said.reply.get("claims"), "question")
         for claim in claims:
-            question, text = claim["question"], _text(claim)
+            question, text = claim["question"], str(claim.get("text") or claim.get("answer") or "")
             row = rows.setdefault(("claim", _normalize(question)), Row("claim", question, text))
-            is_same = row.text == text or _same_answer(row, claim)
+            answer = _normalize(str(claim.get("answer") or ""))
+            is_same = row.text == text or (bool(answer) and row.answer == answer)
             row.put(said.seat, "agrees" if is_same else "qualifies", text)
             if row.answer is None:
-                row.answer = _normalize(str(claim.get("answer") or ""))
+                row.answer = answer
     for row in rows.values():
         row.status = ""
     return list(rows.values())
-
-
-def _text(one: StatedClaim) -> str:
-    return str(one.get("text") or one.get("answer") or "")
-
-
-def _same_answer(row: Row, one: StatedClaim) -> bool:
-    return bool(one.get("answer")) and row.answer == _normalize(str(one["answer"]))
 
 
 # Texts

@@ -15,7 +15,6 @@ from council.engine.records import (
     ChangedRow,
     CostRow,
     FindingRow,
-    FindingWords,
     HedgeRow,
     PositionRow,
     ReportObject,
@@ -129,14 +128,13 @@ def _add_prefix(row: FindingRow, prefix: str) -> FindingRow:
         placed["ref"] = f"{prefix}{row['ref']}"
     placed["path"] = f"{prefix}{path}"
     if words := row.get("by_judge"):
-        placed["by_judge"] = [_add_prefix_to_words(said, path, prefix) for said in words]
+        placed["by_judge"] = [
+            {**said, "location": f"{prefix}{said['location']}"}
+            if str(said.get("location") or "").startswith(path)
+            else said
+            for said in words
+        ]
     return placed
-
-
-def _add_prefix_to_words(said: FindingWords, path: str, prefix: str) -> FindingWords:
-    if not str(said.get("location") or "").startswith(path):
-        return said
-    return {**said, "location": f"{prefix}{said['location']}"}
 
 
 class ReaderFields(TypedDict):

@@ -171,8 +171,7 @@ def find_homepage() -> str:
     except metadata.PackageNotFoundError:
         return ""
     addresses = {name.strip(): address.strip() for name, _, address in (str(row).partition(",") for row in listed)}
-    names = ("Homepage", "Repository", "Source", "Documentation")
-    return next((addresses[name] for name in names if name in addresses), "")
+    return addresses.get("Homepage", "")
 
 
 def render_run(run: FinishedRun) -> str:

@@ -90,17 +90,7 @@ def _describe_result(result: OutcomeRow | None, wording: Wording) -> str:
     if not result:
         return ""
     key, number = _choose_outcome(result)
-    return wording.say(
-        "outcomes",
-        key,
-        number=number,
-        seat=result["seat"],
-        by=result["replaced_by"],
-        word=result["word"],
-        count=result["count"],
-        total=result["total"],
-        changes=result["changes"],
-    )
+    return wording.say("outcomes", key, number=number, by=result["replaced_by"], **result)
 
 
 def _describe_check(check: CheckRow | None, wording: Wording) -> str:
