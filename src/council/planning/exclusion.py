@@ -28,10 +28,8 @@ def exclude_vendors(settings: Settings, env: Mapping[str, str]) -> Settings:
     for member in settings.named_members:
         if _is_excluded(member, settings, env):
             raise _contradiction(option("models"), member, settings, env)
-    for key, seat in {
-        **{f"seats.{name}": one for name, one in settings.seats.items()},
-        "chair": settings.chair,
-    }.items():
+    seats = {f"seats.{name}": seat for name, seat in settings.seats.items()}
+    for key, seat in {**seats, "chair": settings.chair}.items():
         if settings.is_set_by_flag(f"{key}.model", SEAT_FLAG) and _is_excluded(seat.model, settings, env):
             raise _contradiction(option("seats"), seat.model or "", settings, env)
     return replace(

@@ -30,9 +30,8 @@ CLAUSE_END = re.compile(r"[.:;!]\s+(?=\w)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 EXACT = re.compile(r"\d|[`=<>{}\[\]^\\_]|(?<!\w)['\"]\w")  # a number, code or a quotation
 YEAR = re.compile(r"\b(?:19|20|21)\d\d\b")
-MIN_NUMBERS = (
-    2  # of a calculation about the asker's own things: "How many buses do we need for 130 people at 48 seats?"
-)
+# Of a calculation about the asker's own things: "How many buses do we need for 130 people at 48 seats?"
+MIN_NUMBERS = 2
 
 
 def has_checkable_answer(question: str) -> bool:
@@ -46,18 +45,14 @@ def has_checkable_answer(question: str) -> bool:
     if not question.strip() or len(question.split()) > table["max_words"]:
         return False
     sentences = [sentence.without_opening().text.strip() for sentence in read_sentences(question)]
-    asked = next(
-        (text for text in reversed(sentences) if text.endswith(("?", "？"))), sentences[-1] if sentences else ""
-    )
-    asked = CLAUSE_END.split(asked)[-1]
+    questions = [text for text in sentences if text.endswith(("?", "？"))]
+    asked = CLAUSE_END.split((questions or sentences or [""])[-1])[-1]
     if any(_compile_list("creative").match(text) for text in sentences):
         return False
     if compile_words(tuple(table["judgements"])).search(asked):
         return False
-    if (
-        compile_words(tuple(table["forecasts"])).search(asked)
-        and len(NUMBER.findall(YEAR.sub("", question))) < MIN_NUMBERS
-    ):
+    is_forecast = compile_words(tuple(table["forecasts"])).search(asked)
+    if is_forecast and len(NUMBER.findall(YEAR.sub("", question))) < MIN_NUMBERS:
         return False
     is_measurable = bool(EXACT.search(question) or compile_words(tuple(table["measurable"])).search(asked))
     if _compile_list("yes_no").match(asked) and not is_measurable:

@@ -106,9 +106,8 @@ def parse_intent(
     choice = choice or _fit_flags(by_task or _choose_by_trigger(text, can_search), flags)
     is_plain = asked or not (verb or paths or piped)
     task = _choose_task(choice.protocol, verb, flags, question=text if is_plain else "", asked=asked)
-    question = (
-        rest if verb and verb.word == task and verb.is_leading else text
-    )  # a leading verb is not part of the question
+    # A leading verb is not part of the question.
+    question = rest if verb and verb.word == task and verb.is_leading else text
     if not names_files:
         question = question or text
     if not question:
@@ -239,7 +238,7 @@ def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
     if explicit:
         return (explicit.protocol,)
     raise UsageError(
-        f"no protocol has the option {option(name)}: {_suggest_option(name, table)}name the protocol it belongs to",
+        f"no protocol has the option {option(name)}: {_format_suggestion(name, table, option)}name the protocol it belongs to",
         field=f"options.{name}",
     )
 
@@ -459,13 +458,7 @@ def _name_given(name: str, flags: Mapping[str, Any]) -> str:
     return wording(python=f"{name}={flags[name]!r}" if isinstance(flags[name], bool) else name, cli=cli, http=name)
 
 
-def _suggest_option(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    near = [one for one in names if one.startswith(name)] or get_close_matches(name, names, n=1)
-    return f'did you mean "{option(near[0])}"? ' if near else ""
-
-
-def _format_suggestion(word: str, known: Iterable[str]) -> str:
+def _format_suggestion(word: str, known: Iterable[str], show: Callable[[str], str] = str) -> str:
     names = sorted(known)
     near = [name for name in names if name.startswith(word)] or get_close_matches(word, names, n=1)
-    return f'did you mean "{near[0]}"? ' if near and word else ""
+    return f'did you mean "{show(near[0])}"? ' if near and word else ""

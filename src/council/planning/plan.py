@@ -265,10 +265,9 @@ def read_request(
         _, material = _infer_changes([intent.task], material, folder)
         intent = replace(intent, question=material.selection.target if material.selection else intent.question)
     if material.selection:
-        found = (
-            "the work tree has changes" if material.selection.target == WORK_TREE_LABEL else "the work tree is clean"
-        )
-        intent = replace(intent, why=f"nothing was named, and {found}", target=material.selection.target)
+        state = "has changes" if material.selection.target == WORK_TREE_LABEL else "is clean"
+        why = f"nothing was named, and the work tree {state}"
+        intent = replace(intent, why=why, target=material.selection.target)
     if material.selection is not given:
         intent = replace(intent, inferred=inferred)
     if intent.question == "-":

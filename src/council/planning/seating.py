@@ -218,9 +218,7 @@ class _Assigner:
 
     def assign_shared(self, requests: Iterable[_SeatRequest], shared_member: str | None) -> dict[str, Candidate]:
         common = self.find_shared(shared_member)
-        return {
-            request.name: self.require_candidate(request.model) if request.model else common for request in requests
-        }
+        return {one.name: self.require_candidate(one.model) if one.model else common for one in requests}
 
     def find_shared(self, shared_member: str | None) -> Candidate:
         if self.settings.cheap or self.settings.named_members:
@@ -245,9 +243,8 @@ class _Assigner:
         default = self.choose_chair(request, _count_vendors(seated)) if spread else self.find_shared(shared_member)
         if apart and spread and default in seated.values():
             default = self.find_unseated(seated) or default
-        return self.build_assignment(
-            request, self.require_candidate(said.model) if said.model else default, seated.values()
-        )
+        chosen = self.require_candidate(said.model) if said.model else default
+        return self.build_assignment(request, chosen, seated.values())
 
     def choose_chair(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
         """Return the default; else its fallback, or an unused vendor if there is one; else the best candidate."""

@@ -27,6 +27,7 @@ from council.planning.phrases import (
     phrase_pattern,
     read_sentences,
 )
+from council.settings.config_files import find_root
 
 CONTEXT_CHARS = 120  # before a verb
 WHO = re.compile(r"(?<!\w)(?:who|that|which)(?: \w+){0,2} $")
@@ -217,11 +218,9 @@ def names_project(text: str, folder: Path) -> bool:
 
 
 def _has_project_name(text: str, folder: Path) -> bool:
-    root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
-    names = {root.name, folder.name}
-    return any(
-        _has_name(text, name) for name in names if name.casefold() not in ORDINARY_NAMES and len(name) >= MIN_NAME_CHARS
-    )
+    names = {find_root(folder).name, folder.name}
+    telling = [name for name in names if name.casefold() not in ORDINARY_NAMES and len(name) >= MIN_NAME_CHARS]
+    return any(_has_name(text, name) for name in telling)
 
 
 def _has_name(text: str, name: str) -> bool:

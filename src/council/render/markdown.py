@@ -205,9 +205,8 @@ def _summarize_statement(said: StatementMinutes, wording: Wording) -> str:
 def _describe_silence(minutes: Minutes, wording: Wording, name: str, was_held: bool) -> str:
     earlier = [missed for missed in minutes.absences if missed.seat == name]
     if earlier:
-        return wording.heading(
-            "absent_since", phase=format_phase_in(earlier[-1].phase), reason=describe_absence(earlier[-1])
-        )
+        phase = format_phase_in(earlier[-1].phase)
+        return wording.heading("absent_since", phase=phase, reason=describe_absence(earlier[-1]))
     return wording.heading("not_asked") if was_held else wording.heading("not_held")
 
 

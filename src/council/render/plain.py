@@ -223,9 +223,8 @@ MAX_PIECES = 40  # per statement
 
 def build_replay(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries in time order, with rebuilt deltas before each statement."""
-    pieces = [
-        piece for entry in entries if isinstance(entry.event, ev.Stated) for piece in _build_deltas(entry, entry.event)
-    ]
+    stated = ((entry, entry.event) for entry in entries if isinstance(entry.event, ev.Stated))
+    pieces = [piece for entry, event in stated for piece in _build_deltas(entry, event)]
     return sorted([*entries, *pieces], key=attrgetter("at"))
 
 

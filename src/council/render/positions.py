@@ -148,7 +148,11 @@ def _count_status(row: Row, answered: int) -> str:
 def _select_rows(rows: Sequence[Seated] | None, *required: str) -> list[Seated]:
     """Return the objects of a list that have these texts or lists: protocols of other packages may differ."""
     listed = rows if isinstance(rows, list | tuple) else ()
-    return [row for row in listed if isinstance(row, dict) and all(_is_filled(row.get(name)) for name in required)]
+    return [row for row in listed if _has_fields(row, required)]
+
+
+def _has_fields(row: object, required: Iterable[str]) -> bool:
+    return isinstance(row, dict) and all(_is_filled(row.get(name)) for name in required)
 
 
 def _is_filled(value: Any) -> bool:

@@ -292,9 +292,8 @@ def list_stops(minutes: Minutes) -> list[StopRow]:
     calls of a phase that was held to allow the stop, and is not in the plan, are subtracted from the first stop.
     """
     planned = {phase["name"]: int(phase.get("calls", 0)) for phase in minutes.plan.get("phases") or []}
-    extra = [
-        said for said in minutes.statements if said.phase.split("/")[0] not in {name.split("/")[0] for name in planned}
-    ]
+    first = {name.split("/")[0] for name in planned}
+    extra = [said for said in minutes.statements if said.phase.split("/")[0] not in first]
     stops: list[StopRow] = []
     for note in minutes.notes:
         names = [] if note.by_absence else [name for name in planned if _is_skipped(minutes, name, note.skipped)]

@@ -34,6 +34,16 @@ Amount = Annotated[float, Field(ge=0)]
 KEEP_OTHER_TYPES = {"keep": True}  # validation context: values of other types are kept, such as those of other packages
 
 
+def optional(description: str) -> Any:
+    """Describe a field that may be absent."""
+    return Field(default=None, description=description)
+
+
+def optional_list(description: str) -> Any:
+    """Describe a list that may be absent."""
+    return Field(default=[], description=description)
+
+
 class Part(BaseModel):
     """A part of the report. It keeps fields that are not declared. `part["name"]` returns plain data."""
 
@@ -104,7 +114,7 @@ class Comparison(Part):
 
     state: str = Field(description="answered, unneeded, unavailable, absent or stopped.")
     why: str = Field(description="The state of the clerk in words.")
-    unknown: list[str] = Field(default=[], description="Labels that the clerk named and that are no answers.")
+    unknown: list[str] = optional_list("Labels that the clerk named and that are no answers.")
 
 
 class SeatLookup(Part):
@@ -112,7 +122,7 @@ class SeatLookup(Part):
 
     what: str = Field(description="A path with its lines, a name or glob, or a pattern in quotation marks.")
     found: Count = Field(description="0 if nothing was found, or if it was refused.")
-    why: str | None = Field(default=None, description="Why it, or a part of it, was not shown; absent if all was.")
+    why: str | None = optional("Why it, or a part of it, was not shown; absent if all was.")
 
 
 class ReportSeat(Part):
@@ -135,18 +145,12 @@ class ReportSeat(Part):
         description="Requests for this seat in all rounds, with retries and repair turns: 3 after three rounds without a retry."
     )
     seconds: Amount
-    text: str | None = Field(
-        default=None, description="Only of the panel protocol: the seat's whole answer; null if it gave none."
+    text: str | None = optional("Only of the panel protocol: the seat's whole answer; null if it gave none.")
+    conclusion: str | None = optional(
+        "Only of the panel protocol: the last line of the answer that says it, else null."
     )
-    conclusion: str | None = Field(
-        default=None, description="Only of the panel protocol: the last line of the answer that says it, else null."
-    )
-    hedged: list[Hedge] | None = Field(
-        default=None, description="Phases in which another member was asked too; absent if there are none."
-    )
-    looked_up: list[SeatLookup] | None = Field(
-        default=None, description="What it read of the project with --look; absent if nothing."
-    )
+    hedged: list[Hedge] | None = optional("Phases in which another member was asked too; absent if there are none.")
+    looked_up: list[SeatLookup] | None = optional("What it read of the project with --look; absent if nothing.")
 
 
 class Degraded(Part):
@@ -180,11 +184,10 @@ class Cost(Part):
     usd: Amount | None = Field(description="What was spent. Null if a price is unknown.")
     estimated: bool = Field(description="Whether part of the amount is an estimate.")
     unpriced: list[str]
-    in_doubt: Amount | None = Field(
-        default=None,
-        description="The most that requests without an answer may have cost, beside `usd`; absent if there are none.",
+    in_doubt: Amount | None = optional(
+        "The most that requests without an answer may have cost, beside `usd`; absent if there are none."
     )
-    cap: Amount | None = Field(default=None, description="The maximum cost; absent without a cap.")
+    cap: Amount | None = optional("The maximum cost; absent without a cap.")
     cached_saving: float | None = Field(
         default=None,
         description="What the tokens read from and written to the vendors' prompt caches would have cost as plain input, "
@@ -217,10 +220,8 @@ class Trust(Part):
 
     level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
     because: list[str] = Field(description="Every reason that limits the level; empty for HIGH.")
-    in_favour: list[str] | None = Field(
-        default=None, description="The facts that speak for the answer; for HIGH also its limit."
-    )
-    facts: list[TrustFactRow] = Field(default=[], description="The same facts as typed values.")
+    in_favour: list[str] | None = optional("The facts that speak for the answer; for HIGH also its limit.")
+    facts: list[TrustFactRow] = optional_list("The same facts as typed values.")
 
 
 class OpinionRow(Part):
@@ -316,7 +317,7 @@ class Check(Part):
     author: str = Field(description="The seat that corrected it, or wrote it if nothing had to be corrected.")
     errors: list[CheckedErrorRow]
     checks: int = Field(description="2 if the corrected text was read again.")
-    last_readers: list[str] = Field(default=[], description="The seats that read the text last.")
+    last_readers: list[str] = optional_list("The seats that read the text last.")
 
 
 class AttackRow(Part):
@@ -351,7 +352,7 @@ class StopDecision(Part):
         "not_checked",
     ] = Field(description="confirmed: the check confirmed the answer. All others are reasons to go on.")
     why: str
-    skipped: list[str] = Field(default=[], description="The phases that a stop left out.")
+    skipped: list[str] = optional_list("The phases that a stop left out.")
 
 
 class ArgumentSide(Part):
@@ -395,11 +396,9 @@ class ReportFinding(Part):
         default_factory=lambda: None, description="Whether the quote is in the file; null if it was not checked."
     )
     disputed: bool = False
-    disputed_by: list[str] = Field(default=[], description="The judges that oppose it; never empty if it is disputed.")
-    found_by: list[str] = Field(default=[], description="The judges that found it.")
-    held_by: list[str] = Field(
-        default=[], description="The judges that found it, and those that support it in a debate."
-    )
+    disputed_by: list[str] = optional_list("The judges that oppose it; never empty if it is disputed.")
+    found_by: list[str] = optional_list("The judges that found it.")
+    held_by: list[str] = optional_list("The judges that found it, and those that support it in a debate.")
     of: int = Field(default=0, description="The number of judges.")
     grouped_by: str = Field(
         default="", description="What joined the findings of several judges: clerk, rule or support; else empty."
@@ -478,8 +477,8 @@ class PositionRow(Part):
     disputed_by: list[str] = Field(description="The seats that oppose it; for a point, those that raised it.")
     seats: list[SeatPosition]
     ids: list[str] = Field(description="The findings, claims or issues that the row joins.")
-    landed: bool | None = Field(default=None, description="Only of a point that the chair ruled on.")
-    ruling: str | None = Field(default=None, description="Only of a point: the chair's reason.")
+    landed: bool | None = optional("Only of a point that the chair ruled on.")
+    ruling: str | None = optional("Only of a point: the chair's reason.")
 
 
 class AnswerSection(Part):
@@ -567,13 +566,11 @@ class Report(Part):
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
     trust: Trust = Field(default_factory=_unknown_trust)
     notes: Notes | None = None
-    gate: Gate | None = Field(default=None, description="Only with `report --fail-on`.")
+    gate: Gate | None = optional("Only with `report --fail-on`.")
     answer: str = Field(
         description="The answer as Markdown; a digest of the statements if the run is incomplete, empty if it failed."
     )
-    tail: list[str] = Field(
-        default=[], description="The lines after the answer: the outcome, who differs, and how far to trust it."
-    )
+    tail: list[str] = optional_list("The lines after the answer: the outcome, who differs, and how far to trust it.")
     seats: list[ReportSeat]
     chair: ReportSeat | None = Field(default_factory=lambda: None)
     consensus: list[Any] = Field(description="What the seats agree on.")
@@ -584,61 +581,40 @@ class Report(Part):
     dissent: list[Any] = Field(description="Positions against the answer.")
     shifts: list[Any] = Field(description="Seats that changed their position between rounds.")
     sources: list[Any] = Field(description="Search results that the answer cites.")
-    claims: list[Any] = Field(default=[], description="Each claim with its status, supporters, opponents and sources.")
-    leader: str | None = Field(default=None, description="Only of the adversarial protocol: the seat whose draft led.")
+    claims: list[Any] = optional_list("Each claim with its status, supporters, opponents and sources.")
+    leader: str | None = optional("Only of the adversarial protocol: the seat whose draft led.")
     leader_reason: str | None = None
-    agreed: list[str] = Field(default=[], description="Points on which all drafts agree, by the triage.")
-    contested: list[str] = Field(default=[], description="Points on which the drafts differ, by the triage.")
+    agreed: list[str] = optional_list("Points on which all drafts agree, by the triage.")
+    contested: list[str] = optional_list("Points on which the drafts differ, by the triage.")
     rulings: list[RulingRow] = []
     ranking: Ranking | None = None
-    attacks: list[AttackRow] = Field(
-        default=[], description="Only of the refine protocol: the errors in the drafts, with the rulings."
-    )
+    attacks: list[AttackRow] = optional_list("Only of the refine protocol: the errors in the drafts, with the rulings.")
     check: Check | None = None
-    stopped: StopDecision | None = Field(
-        default=None, description="Only of the adaptive protocol: why it stopped early."
-    )
-    continued: list[StopDecision] = Field(
-        default=[], description="Only of the adaptive protocol: why it did not stop earlier."
-    )
-    argued: list[ArguedPoint] = Field(
-        default=[], description="Only of the adaptive protocol: the disputed points and the arguments."
-    )
-    opinions: list[OpinionRow] = Field(
-        default=[], description="Only of a review: verdict, key insight and advice of each judge."
-    )
-    withdrawn: list[Any] = Field(
-        default=[], description="Only of a debate: findings that their judge withdrew, with the reason."
-    )
-    settled: list[Any] = Field(default=[], description="Only of a debate: findings whose judge changed the severity.")
+    stopped: StopDecision | None = optional("Only of the adaptive protocol: why it stopped early.")
+    continued: list[StopDecision] = optional_list("Only of the adaptive protocol: why it did not stop earlier.")
+    argued: list[ArguedPoint] = optional_list("Only of the adaptive protocol: the disputed points and the arguments.")
+    opinions: list[OpinionRow] = optional_list("Only of a review: verdict, key insight and advice of each judge.")
+    withdrawn: list[Any] = optional_list("Only of a debate: findings that their judge withdrew, with the reason.")
+    settled: list[Any] = optional_list("Only of a debate: findings whose judge changed the severity.")
     by_rule: dict[str, str | None] = Field(
         default={}, description="Only of a review: the verdict by each rule, consensus and corroborated."
     )
-    uncorroborated: list[str] = Field(
-        default=[], description="Only of a review: the judges whose FAIL the rule corroborated counts as a WARN."
+    uncorroborated: list[str] = optional_list(
+        "Only of a review: the judges whose FAIL the rule corroborated counts as a WARN."
     )
     grouping: Grouping | None = None
-    comparison: Comparison | None = Field(
-        default=None, description="Only of the panel protocol: whether the clerk compared the answers."
+    comparison: Comparison | None = optional("Only of the panel protocol: whether the clerk compared the answers.")
+    positions: list[PositionRow] = optional_list(
+        "The positions of the seats: one row per finding, point or topic. In the report of a stored run."
     )
-    positions: list[PositionRow] = Field(
-        default=[],
-        description="The positions of the seats: one row per finding, point or topic. In the report of a stored run.",
+    sections: list[AnswerSection] = optional_list(
+        "The answer in parts, the decision first; empty if it has no parts. In the report of a stored run."
     )
-    sections: list[AnswerSection] = Field(
-        default=[],
-        description="The answer in parts, the decision first; empty if it has no parts. In the report of a stored run.",
+    changed: Changed | None = optional("What the council changed. In the report of a stored run.")
+    strongest: StrongestSeat | None = optional(
+        "Whether the council changed its strongest seat's answer; absent without two answers or if prices do not tell."
     )
-    changed: Changed | None = Field(
-        default=None, description="What the council changed. In the report of a stored run."
-    )
-    strongest: StrongestSeat | None = Field(
-        default=None,
-        description="Whether the council changed its strongest seat's answer; absent without two answers or if prices do not tell.",
-    )
-    stops: list[Stop] = Field(
-        default=[], description="Phases that were not needed, and what that saved; absent if there are none."
-    )
+    stops: list[Stop] = optional_list("Phases that were not needed, and what that saved; absent if there are none.")
     degraded: list[Degraded] = Field(description="Missing or limited parts, such as absent seats.")
     quorum: Quorum
     calls: Calls
@@ -647,9 +623,7 @@ class Report(Part):
     seconds: Amount = Field(description="Working time of the run, without pauses between processes.")
     report_path: str | None = Field(description="The report file: absolute, or relative to the folder of the run.")
     fork: Fork | None = None
-    continues: str | None = Field(
-        default=None, description="The run whose question and answer were in the packet; absent if there is none."
-    )
+    continues: str | None = optional("The run whose question and answer were in the packet; absent if there is none.")
 
     @classmethod
     def from_dict(cls, value: Json | ReportObject) -> Self:

@@ -10,11 +10,13 @@ from urllib.parse import quote
 
 from council.engine.layout import (
     choose_level,
+    format_absent_seat,
     format_disputed,
     format_fix,
     format_found_by,
     list_absent_seats,
     list_holders,
+    list_location_notes,
     parse_location,
 )
 from council.engine.records import FindingRow, ReportObject
@@ -200,13 +202,8 @@ def _describe_rule(rule: str) -> Rule:
 
 
 def _build_invocation(report: ReportObject) -> Invocation:
-    notifications: list[Notification] = [
-        {
-            "level": "warning",
-            "message": {"text": _escape_text(f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}")},
-        }
-        for seat in list_absent_seats(report)
-    ]
+    absent = map(format_absent_seat, list_absent_seats(report))
+    notifications: list[Notification] = [{"level": "warning", "message": {"text": _escape_text(one)}} for one in absent]
     return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": notifications}
 
 
@@ -239,12 +236,8 @@ def _build_result(finding: FindingRow, rules: list[str]) -> Result:
 def _format_message(finding: FindingRow) -> str:
     disputed = f", {format_disputed(finding)}" if finding["disputed"] else ""
     lines = [finding["description"], format_fix(finding), f"Why: {finding['why']}"]
-    found = parse_location(finding)
-    if not (found and found[1]) and finding["location"]:
-        lines.append(f"Location as stated, not found in the packet: {finding['location']}")
-    if finding.get("location_note"):
-        lines.append(f"Evidence: {finding['location_note']}.")
-    return _escape_text("\n".join([*lines, f"({finding['severity']}, {format_found_by(finding)}{disputed})"]))
+    notes = list_location_notes(finding)
+    return _escape_text("\n".join([*lines, *notes, f"({finding['severity']}, {format_found_by(finding)}{disputed})"]))
 
 
 def _escape_text(text: str) -> str:

@@ -303,7 +303,8 @@ def _format_skippable(plan: PlanObject) -> list[str]:
     names = [phase["name"] for phase in plan["phases"] if phase.get("skippable")]
     if not names:
         return []
-    low = (plan.get("cost") or {}).get("low")
+    cost = plan.get("cost")
+    low = cost.get("low") if cost else None
     price = f", low {format_usd(low)}" if low else ""
     return [f"{join_names(names)} may not be needed: then {format_count(plan['calls']['min'], 'call')}{price}"]
 

@@ -119,9 +119,8 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
             line = start
         elif not lines:
             room = width - text_width(word)  # a word that fits without the indent is not split for it
-            line = token[: len(token) - len(word)][
-                : min(width // 2, room) if room >= 0 else width // 2
-            ]  # the indent of the text
+            kept = min(width // 2, room) if room >= 0 else width // 2
+            line = token[: len(token) - len(word)][:kept]  # the indent of the text
         while _is_wider(word, width - text_width(line)):
             head, word = _split_word(word, width - text_width(line))
             lines.append(line + head)

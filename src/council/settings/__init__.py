@@ -51,17 +51,12 @@ class Origin:
         return f"{self.kind.value} {self.name}{chosen}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An origin as it is named in messages, in the words of each interface."""
-
-    origin: Origin
-
-    def __str__(self) -> str:
-        if self.origin.kind is not OriginKind.FLAG:
-            return str(self.origin)
-        name = "seats" if self.origin.name == SEAT_FLAG else self.origin.name.removeprefix("--").replace("-", "_")
-        return wording(python=f"argument {name}", cli=str(self.origin), http=f"option {name}")
+def name_origin(origin: Origin) -> str:
+    """Return an origin for messages, in the words of each interface."""
+    if origin.kind is not OriginKind.FLAG:
+        return str(origin)
+    name = "seats" if origin.name == SEAT_FLAG else origin.name.removeprefix("--").replace("-", "_")
+    return wording(python=f"argument {name}", cli=str(origin), http=f"option {name}")
 
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
@@ -321,7 +316,7 @@ def _merge_layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any]
     request: TrustRequest | None = None
     has_trust = False
     for origin, table in _iter_layers(folder, env, flags, config):
-        rows = validate_table(table, Source(origin))
+        rows = validate_table(table, name_origin(origin))
         if origin.kind is OriginKind.PROJECT_FILE:
             user_values = dict(values)
             request = _make_trust_request(Path(origin.name), rows, user_values, folder)
@@ -568,9 +563,8 @@ def flatten(settings: Settings) -> list[tuple[str, Any, str]]:
     rows = [(key, _lookup_value(settings, key), str(origin)) for key, origin in settings.origins.items()]
     if settings.timeout is None:
         rows.append(("timeout", settings.seat_timeout(), str(BUILT_IN)))
-    return sorted(
-        (row for row in rows if not isinstance(row[1], Provider | SeatSetting | Mapping)), key=lambda row: row[0]
-    )
+    plain = [row for row in rows if not isinstance(row[1], Provider | SeatSetting | Mapping)]
+    return sorted(plain, key=lambda row: row[0])
 
 
 def _lookup_value(settings: Settings, key: str) -> Any:

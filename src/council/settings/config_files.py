@@ -78,9 +78,8 @@ def _find_config_in(place: Path) -> Path | None:
     named, pyproject = place / "council.toml", place / "pyproject.toml"
     if _is_own_file(named):
         return named
-    return (
-        pyproject if _is_own_file(pyproject) and "council" in _read_text(pyproject) and read_config(pyproject) else None
-    )
+    has_table = _is_own_file(pyproject) and "council" in _read_text(pyproject) and read_config(pyproject)
+    return pyproject if has_table else None
 
 
 def _is_own_file(path: Path) -> bool:
@@ -248,11 +247,15 @@ def default_owner() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
+def find_root(folder: Path) -> Path:
+    """Return the top folder of the repository that a folder is in, else the folder."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+
+
 @lru_cache(maxsize=256)
 def find_names(folder: Path, owner: str | None) -> tuple[str, str]:
     """Return the names that a folder's runs are stored under: the owner's, and the repository's or folder's."""
-    root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
-    return owner or default_owner(), root.name
+    return owner or default_owner(), find_root(folder).name
 
 
 def find_command(name: str, env: Mapping[str, str]) -> Path | None:

@@ -183,10 +183,8 @@ def _format_keys(providers: Iterable[str], settings: Settings) -> str:
 
 def _find_listed_member(vendor: str, name: str, settings: Settings, env: Mapping[str, str]) -> tuple[str | None, str]:
     """Return a vendor's model that is not in the catalogue, by the vendor's own provider or by a router."""
-    members = {vendor: f"{vendor}:{name}", "openrouter": f"openrouter:{vendor}/{name}"}
-    found = (
-        member for provider, member in members.items() if is_available(settings.providers[provider], settings, env)
-    )
+    members = {vendor: f"{vendor}:{name}", ROUTER: f"{ROUTER}:{vendor}/{name}"}
+    found = (members[one] for one in members if is_available(settings.providers[one], settings, env))
     return next(found, None), _format_keys(members, settings)
 
 
@@ -292,9 +290,8 @@ def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candid
         if member in settings.custom_members or settings.may_choose(vendor_of(member, settings))
     ]
     named_providers = {split_member(member)[0] for member in (*named, *seated)}
-    strongest = (
-        member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, named_providers)
-    )
+    best = _strongest_members(settings, env)
+    strongest = (member for member in best if _is_confirmed(member, settings, named_providers))
     others = (member for member in seated if split_member(member)[0] not in NO_MODEL_NEEDED)
     members = [member for member in dict.fromkeys((*named, *strongest, *others)) if member != LOCAL_MEMBER]
     scripted = [member for member in seated if split_member(member)[0] == "scripted"]

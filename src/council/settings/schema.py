@@ -18,9 +18,7 @@ SPECIAL_MEMBERS = tuple(MEMBERS.shipped)  # member prefixes that are not provide
 RESERVED_NAMES = {"providers": SPECIAL_MEMBERS, "seats": ("chair",)}  # the chair is configured in [chair]
 
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_PRICED_MEMBER = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9_-]*:[^\s'\"]+"
-)  # provider:model, or provider:* for all of its models
+_PRICED_MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*:[^\s'\"]+")  # provider:model, or provider:* for all models
 _KEY_PART = re.compile(r"'[^']*'|[^.]+")
 _VARIABLE_PATTERN = re.compile(r"[A-Z_][A-Z0-9_]*|")
 _HTTP_URL_PATTERN = re.compile(r"https?://[^/\s]+(/\S*)?")
@@ -399,7 +397,7 @@ def quote_value(value: Any) -> str:
 
 
 def validate_table(
-    table: Mapping[str, Any], where: object, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
+    table: Mapping[str, Any], where: str, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
 ) -> list[tuple[str, Any]]:
     """Validate a table; return each dotted key with its value.
 
@@ -420,7 +418,7 @@ def validate_table(
     return rows
 
 
-def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: object) -> Any:
+def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
     if "*" not in keys:
         raise _unknown_key_error(keys, key, dotted, where)
     table = dotted.partition(".")[0]
@@ -440,7 +438,7 @@ def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: objec
     return keys["*"]
 
 
-def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: object) -> ConfigError:
+def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
     if _SECRET_WORD.search(key):
         return ConfigError(
             f"{where}: {quote_value(dotted)} looks like a secret, and secrets are not allowed in configuration files: "
@@ -458,7 +456,7 @@ def closest_match(word: str, names: Mapping[str, Any]) -> str:
     return str(get_close_matches(word, names, n=1, cutoff=0.0)[0])
 
 
-def _require_table(value: Any, dotted: str, where: object) -> Mapping[str, Any]:
+def _require_table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(
             f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a table: write [{dotted}] and put its keys below"
@@ -466,7 +464,7 @@ def _require_table(value: Any, dotted: str, where: object) -> Mapping[str, Any]:
     return value
 
 
-def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: object) -> Any:
+def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: str) -> Any:
     if isinstance(rule, TableList):
         return [_check_row(row, rule, dotted, where) for row in _require_rows(value, dotted, where)]
     credentials = _DATABASE_PASSWORD if rule is DATABASE_URL else _URL_CREDENTIALS
@@ -489,12 +487,12 @@ def _text_prefix(value: Any, rule: ValueType) -> str:
         return ""
 
 
-def _check_row(row: Mapping[str, Any], rule: TableList, dotted: str, where: object) -> dict[str, Any]:
+def _check_row(row: Mapping[str, Any], rule: TableList, dotted: str, where: str) -> dict[str, Any]:
     named = validate_table(row, where, rule.keys, dotted)
     return {key.removeprefix(dotted + "."): value for key, value in named}
 
 
-def _require_rows(value: Any, dotted: str, where: object) -> list[Mapping[str, Any]]:
+def _require_rows(value: Any, dotted: str, where: str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
         raise ConfigError(
             f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a list of tables: write one [[{dotted}]] for each"
