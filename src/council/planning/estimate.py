@@ -210,22 +210,13 @@ def _worst_cost(
     calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], member: Callable[[str], Member]
 ) -> Decimal:
     answer_tokens = {call.key: max_answer_tokens(call.ask) for call in calls} | {LOOKED: MAX_LOOKED_TOKENS}
-    costs = (
-        max(
-            _cost_with_retry(
-                _input_tokens(call, answer_tokens, question_tokens),
-                _max_output_tokens(member, name, call.ask),
-                prices[name],
-            )
-            for name in call.chain
-        )
-        for call in calls
-    )
-    return sum(costs, Decimal(0))
 
+    def cost_with_retry(call: RehearsedCall, name: str) -> Decimal:
+        tokens = _input_tokens(call, answer_tokens, question_tokens)
+        most = _max_output_tokens(member, name, call.ask)
+        return max_cost(tokens, most, prices[name]) + max_cost(tokens, RETRY_FACTOR * most, prices[name])
 
-def _cost_with_retry(tokens: int, max_output: int, price: Price) -> Decimal:
-    return max_cost(tokens, max_output, price) + max_cost(tokens, RETRY_FACTOR * max_output, price)
+    return sum((max(cost_with_retry(call, name) for name in call.chain) for call in calls), Decimal(0))
 
 
 def _input_tokens(call: RehearsedCall, answer_tokens: Mapping[str, int], question_tokens: int) -> int:

@@ -112,9 +112,9 @@ def _find_edges(text: str) -> list[tuple[int, int]]:
 def lower(text: str) -> str:
     """Return the text in lower case with the same length."""
     lowered = text.lower()
-    return (
-        lowered if len(lowered) == len(text) else "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
-    )
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
 
 
 def strip_opening(text: str) -> str:

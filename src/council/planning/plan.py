@@ -29,7 +29,7 @@ from council.engine.plan_object import (
     Task,
 )
 from council.engine.prompting import build_dossier
-from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
+from council.errors import CouncilError, SearchNotEnabled, UsageError, option, word_for, wording
 from council.members.base import Member
 from council.money import equal_work_cost, format_usd
 from council.packet import build
@@ -37,13 +37,18 @@ from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
-from council.planning.attachments import format_unseen, list_attachments, require_sight
-from council.planning.cap_fit import Cap, CostModel, Shortfall, describe_fit, fit_to_cap
+from council.planning.cap_fit import Alternative, Cap, CostModel, Shortfall, describe_fit, fit_to_cap
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
 from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
-from council.planning.plan_object import make_packet_receipt, make_plan_seat
+from council.planning.plan_object import (
+    format_unseen,
+    list_attachments,
+    make_packet_receipt,
+    make_plan_seat,
+    require_sight,
+)
 from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import (
     Rehearsal,
@@ -69,6 +74,7 @@ RECENT_LABEL = "recent"
 STDIN_LABEL = "the text from standard input"
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
 MAX_PLAIN_CHARS = 4000  # of a question that names no file and is checked without another thread
+MAX_ALTERNATIVES = 3
 NO_LOOKUPS = "--look has no effect: agents, people and small models fill all seats, and they make no look-ups"
 POSSIBLE_GLOB = re.compile(r"[*\[]|\?\w")
 
@@ -206,6 +212,9 @@ class Plan:
             check=self.check,
             cache_points=self.cache_points,
         )
+
+
+MakePlan = Callable[..., Awaitable[Plan]]  # make_plan(intent, where=…)
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +457,7 @@ def has_chosen_members(settings: Settings) -> bool:
     return bool(settings.named_members or settings.cheap or settings.models or any(seats))
 
 
-async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..., Awaitable[Plan]]) -> Plan:
+async def plan_within_cap(intent: Intent, where: PanelContext, make: MakePlan) -> Plan:
     """Make a plan. If the cap does not cover members that the user did not choose, plan with the fast models."""
     plan = await make(intent, where=where)
     if plan.shortfall is None or not plan.shortfall.cap.may_shorten or has_chosen_members(where.settings):
@@ -462,6 +471,38 @@ async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..
         return replace(plan, shortfall=cheaper.shortfall)
     line = FAST_FOR_CAP.format(cap=format_usd(plan.shortfall.cap.left), needed=format_usd(plan.shortfall.needed))
     return replace(cheaper, notices=(*cheaper.notices, line))
+
+
+async def find_alternatives(intent: Intent, plan: Plan, make: MakePlan, where: PanelContext) -> tuple[Alternative, ...]:
+    """Return councils that fit the cap of a plan: with fast models, and by other protocols, the most thorough first."""
+    can_be_cheap = not where.settings.cheap and not where.settings.named_members
+    fast = replace(where, settings=replace(where.settings, cheap=True))
+    same = await _try_councils([(intent, fast)], make) if can_be_cheap else []
+    names = [
+        name
+        for name in protocols.SHIPPED_PROTOCOLS
+        if name != plan.protocol.name and plan.question.task in protocols.get_protocol(name).tasks
+    ]
+    others = [(replace(intent, protocol=name, options={}), where) for name in names]
+    found = await _try_councils(others, make)
+    if not found and can_be_cheap:
+        found = await _try_councils([(other, fast) for other, _ in others], make)
+    ordered = sorted(found, key=lambda one: -one.usd)
+    return tuple([*(replace(one, protocol=None) for one in same), *ordered][:MAX_ALTERNATIVES])
+
+
+async def _try_councils(councils: Sequence[tuple[Intent, PanelContext]], make: MakePlan) -> list[Alternative]:
+    """Return those of the councils that fit the cap and can be run."""
+    found = []
+    for intent, where in councils:
+        try:
+            plan = await make(intent, where=where)
+            plan.check_runnable()
+        except CouncilError:  # no members, no search, or a cap that is too low for it
+            continue
+        if plan.cost:
+            found.append(Alternative(plan.protocol.name, where.settings.cheap, plan.cost["expected"]))
+    return found
 
 
 async def rehearse_paths(given: RehearsalInput, effort: str | None, member: Callable[[str], Member]) -> Rehearsal:

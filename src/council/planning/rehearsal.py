@@ -225,9 +225,8 @@ async def _fake_lookup(wanted: LookupQuery) -> list[LookupRow]:
 
 
 async def _fake_search(wanted: SearchQuery) -> list[SearchRow]:
-    return [
-        {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
-    ]
+    queries = enumerate(wanted["queries"])
+    return [{"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in queries]
 
 
 def make_fake_caller(agree: bool, options: Json) -> CarryOut:

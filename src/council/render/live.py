@@ -153,8 +153,8 @@ class LiveView:
         last_lines = {} if text else self._build_last_lines()
         rows = self._render(self._build_table(seats))
         helpers = [n for seat in seats for n in ([0, 1] if self.minutes.helpers(seat.name) else [0])]
-        wanted = map(len, (top, rows, below, last_lines, notes, text))
-        share = share_rows(self.console.height - 1, *wanted)
+        room = self.console.height - 1
+        share = share_rows(room, len(top), len(rows), len(below), len(last_lines), len(notes), len(text))
         names = iter(seats)
         shown: list[Line] = []
         for row, is_helper in list(zip(rows, helpers, strict=True))[: share[1]]:

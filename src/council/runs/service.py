@@ -44,13 +44,13 @@ from council.members.registry import MemberRegistry
 from council.members.wires.http import keep_connections
 from council.money import Price, nanos_to_usd
 from council.packet.secret_filter import redact_value
-from council.planning.alternatives import find_alternatives
 from council.planning.cap_fit import Cap, CostModel, Shortfall, fit_calls
 from council.planning.exclusion import inherit_exclusion
 from council.planning.intent import ChosenBy, Intent, prefer_protocol
 from council.planning.plan import (
     Material,
     Plan,
+    find_alternatives,
     hint_one_model,
     make_plan,
     plan_within_cap,

@@ -79,22 +79,10 @@ def catalogue() -> Catalogue:
     models = {name: Model(name, **row) for name, row in tables["models"].items()}
     lines = {name: Line(name, **row) for name, row in tables["lines"].items()}
     ids = {id_: model.name for model in models.values() for id_ in model.ids.values()}
-    canonical_names = {
-        **ids,
-        **{line.name: line.snapshot for line in lines.values()},
-        **{name: name for name in models},
-    }
-    return Catalogue(
-        tables["providers"],
-        models,
-        lines,
-        tables["tiers"],
-        tables["seating"],
-        tables["commands"],
-        canonical_names,
-        tables["snapshot"],
-        tables["inputs"],
-    )
+    snapshots = {line.name: line.snapshot for line in lines.values()}
+    canonical_names = {**ids, **snapshots, **{name: name for name in models}}
+    plain = {name: table for name, table in tables.items() if name not in ("models", "lines")}
+    return Catalogue(models=models, lines=lines, canonical_names=canonical_names, **plain)
 
 
 def is_own_host(provider: str, base_url: str) -> bool:
