@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from council.planning.phrases import (
-    UNSPACED,
-    Sentence,
-    compile_opening,
-    find_phrases,
-    join_words,
-    load_triggers,
-)
+from council.planning.phrases import UNSPACED, Sentence, compile_opening, find_phrases, join_words, load_triggers
 
 MAX_SENTENCE_CHARS = 600  # a longer one is material
 CLAUSE_START = r"(?:^|(?<=[,:;(–—])\s*|(?<=\s-)\s+)"

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -700,12 +700,7 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
 
 
 def _assign_place(seat: Seat, place: SeatAssignment) -> Seat:
-    return _make_seat(seat, place.member, place.vendor, place.fallbacks, seat.small)
-
-
-@lru_cache(maxsize=256)
-def _make_seat(seat: Seat, member: str, vendor: str, fallbacks: tuple[str, ...], small: bool) -> Seat:
-    return replace(seat, member=member, vendor=vendor, fallbacks=fallbacks, small=small)
+    return replace(seat, member=place.member, vendor=place.vendor, fallbacks=place.fallbacks)
 
 
 def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster:

@@ -7,10 +7,7 @@ import re
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.text_cleanup import single_line
 
-CLASS_STYLES = (
-    "classDef absent stroke-dasharray: 4 3,opacity: 0.6",
-    "classDef chair stroke-width: 3px",
-)
+CLASS_STYLES = ("classDef absent stroke-dasharray: 4 3,opacity: 0.6", "classDef chair stroke-width: 3px")
 
 
 def render_mermaid(minutes: Minutes) -> str:

@@ -39,15 +39,7 @@ if TYPE_CHECKING:  # the module needs pydantic
 __all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
 
 VerdictList = Literal[
-    "consensus",
-    "disagreements",
-    "insights",
-    "blind_spots",
-    "findings",
-    "dissent",
-    "shifts",
-    "sources",
-    "claims",
+    "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims"
 ]
 ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repository
 FREE_VENDORS = ("local", "scripted", "human")

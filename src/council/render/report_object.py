@@ -725,11 +725,7 @@ def render_markdown(report: Report) -> str:
     lines += [f"> ! {row.seat}: {row.reason}" if row.seat else f"> ! {row.reason}" for row in missing]
     lines.append(report.answer.strip() or "_There is no answer._")
     lines += ["\n".join(f"- {_format_finding(finding)}" for finding in report.findings)] if report.findings else []
-    facts = [
-        f"{report.quorum.ok} of {report.quorum.asked} seats",
-        format_cost(report["cost"]),
-        f"run {report.run}",
-    ]
+    facts = [f"{report.quorum.ok} of {report.quorum.asked} seats", format_cost(report["cost"]), f"run {report.run}"]
     lines.append(format_tail(report.tail))
     lines.append(" · ".join(filter(None, facts)))
     return "\n\n".join(lines).replace("![", "!\\[")  # a model's image would be loaded from the web

@@ -212,8 +212,8 @@ def unavailable_reason(member: str, settings: Settings, env: Mapping[str, str]) 
     """Return why a member is unavailable, or "" if no reason is known without calling it."""
     if member in settings.custom_members:
         return ""
-    if (agent := _missing_command(member, env)) is not None:
-        return _missing_command_reason(member, agent)
+    if split_member(member)[0] == "cli":
+        return _missing_command(member, env)
     key = _missing_key(split_member(member)[0], settings, env)
     return key and f"no API key for {quote_value(member)}: set {key}, or choose another member"
 
@@ -228,28 +228,22 @@ def _missing_key(prefix: str, settings: Settings, env: Mapping[str, str]) -> str
     return "" if _has_key(provider, env) else provider.api_key_env
 
 
-def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
-    """Return the command-line agent that a member needs and that is not on PATH."""
-    kind, name = split_member(member)
-    agent = name.partition(":")[0]
-    is_available = kind != "cli" or (agent in catalogue().commands and find_command(agent, env) is not None)
-    return None if is_available else agent
-
-
-def _missing_command_reason(member: str, agent: str) -> str:
+def _missing_command(member: str, env: Mapping[str, str]) -> str:
+    """Return why the command-line agent of a member cannot be started, or ""."""
+    agent = split_member(member)[1].partition(":")[0]
     if agent not in catalogue().commands:
         agents = ", ".join(f"cli:{name}" for name in catalogue().commands)
         return f"{quote_value(member)} is not a supported command-line agent: use one of {agents}"
-    return (
-        f"{quote_value(member)} needs `{agent}`, which is not on PATH: install it and log in, or choose another member"
-    )
+    if find_command(agent, env):
+        return ""
+    fix = "install it and log in, or choose another member"
+    return f"{quote_value(member)} needs `{agent}`, which is not on PATH: {fix}"
 
 
 def find_available_member(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
     """Return the member that reaches this model through its first available provider, or None."""
     providers = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
-    provider = next(providers, None)
-    return provider and f"{provider}:{model.name}"
+    return next((f"{provider}:{model.name}" for provider in providers), None)
 
 
 def find_default_member(name: str, settings: Settings, env: Mapping[str, str]) -> str | None:

@@ -184,12 +184,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "seats": {"*": SEAT_KEYS},
     "chair": SEAT_KEYS,
     "rosters": {"*": ROSTER_KEYS},
-    "search": {
-        "provider": _row_of(SEARCH),
-        "max_results": RESULT_COUNT,
-        "base_url": HTTP_URL,
-        "folder": TEXT_VALUE,
-    },
+    "search": {"provider": _row_of(SEARCH), "max_results": RESULT_COUNT, "base_url": HTTP_URL, "folder": TEXT_VALUE},
     "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS_OR_FALSE},
     "prices": {"*": PRICE_KEYS},
     "members": {"*": MEMBER_KEYS},
