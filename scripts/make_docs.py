@@ -1179,8 +1179,7 @@ def _default_of(key: str) -> str:
 
 def _setters_of(key: str) -> str:
     """Return the flag and the variable that set a key."""
-    *tables, leaf = key.split(".")
-    flags = [flag for name, (flag, parents) in FLAG_KEYS.items() if (*parents, name) == (*tables, leaf)]
+    flags = [f"--{name.replace('_', '-')}" for name, set_key in FLAG_KEYS.items() if set_key == key]
     if key in ("seats.NAME.model", "chair.model"):
         flags.append(f"{SEAT_FLAG} {'chair' if key.startswith('chair') else 'NAME'}=…")
     variable = VARIABLE_OF_KEY.get(key)

@@ -41,14 +41,10 @@ SILENCE_SHOWN_S = 10.0  # from this many seconds on, a request without output sh
 class LiveView:
     """Live table, redrawn on every stored event and on `tick`, whose `now` uses the clock of the entries."""
 
-    def __init__(
-        self, output: Console | TextIO, *, ascii: bool = False, color: bool = True, stays: bool = False
-    ) -> None:
+    def __init__(self, stream: TextIO, *, ascii: bool = False, color: bool = True, stays: bool = False) -> None:
         """The table is removed when it is closed; with `stays` its last state remains, without the failures."""
-        self._stream = None if isinstance(output, Console) else output
-        self.console = (
-            output if isinstance(output, Console) else Console(file=output, no_color=not color, highlight=False)
-        )
+        self._stream = stream
+        self.console = Console(file=stream, no_color=not color, highlight=False)
         self.minutes = Minutes()
         self.symbols = Symbols(ascii)
         self.now = 0.0
@@ -61,7 +57,7 @@ class LiveView:
         self._stays = stays
         self._hides_troubles = False
         self._suspended = 0  # prompts that use the terminal now
-        self._block = ScreenBlock(self.console, self.console.file)
+        self._block = ScreenBlock(self.console, stream)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
@@ -105,7 +101,7 @@ class LiveView:
             self._draw()
             self._block.release()
         else:
-            self._block.erase(terminal_size(self._stream) if self._stream else self.console.size)
+            self._block.erase(terminal_size(self._stream))
         self._closed = True
 
     def _apply(self, entry: Entry) -> None:
@@ -125,9 +121,6 @@ class LiveView:
     def _draw(self) -> None:
         has_content = self.minutes.run or self.minutes.fetching
         if self._closed or self._suspended or not has_content or not self.console.is_terminal:
-            return
-        if self._stream is None:
-            self._block.draw(self.build_lines(), self.console.size)
             return
         read_size = partial(terminal_size, self._stream)
         for _ in range(MAX_REDRAWS):

@@ -219,7 +219,7 @@ def _format_place(one: FindingRow) -> str:
 
 
 def _list_disputes(verdict: VerdictObject) -> Iterator[Row]:
-    claims = [claim for claim in _select_rows(verdict.get("claims"), "by") if isinstance(claim["by"], list)]
+    claims = _select_claims(verdict)
     for one in _select_rows(verdict.get("disagreements"), "positions"):
         sides = _select_rows(one["positions"], "seat")
         if len({side["seat"] for side in sides}) > 1:
@@ -265,11 +265,14 @@ def _describe_side(side: SeatPosition) -> str:
     return ": ".join(filter(None, [f"{word}, then {later}" if later and word else word or later, said]))
 
 
+def _select_claims(verdict: VerdictObject) -> list[ClaimRow]:
+    return [claim for claim in _select_rows(verdict.get("claims"), "by") if isinstance(claim["by"], list)]
+
+
 def _list_claims(verdict: VerdictObject) -> Iterator[Row]:
     topics: dict[str, list[ClaimRow]] = {}
-    for claim in _select_rows(verdict.get("claims"), "by"):
-        if isinstance(claim["by"], list):
-            topics.setdefault(_normalize(str(claim.get("topic") or claim.get("claim") or "")), []).append(claim)
+    for claim in _select_claims(verdict):
+        topics.setdefault(_normalize(str(claim.get("topic") or claim.get("claim") or "")), []).append(claim)
     for claims in topics.values():
         holding = [claim for claim in claims if not claim.get("conceded")] or claims
         first = holding[0]

@@ -71,9 +71,7 @@ class ScreenBlock:
         self._size = (0, 0)
         self._reflows = os.environ.get("TERM") != "linux" and "XTERM_VERSION" not in os.environ
 
-    def draw(
-        self, lines: Sequence[Line], size: tuple[int, int], read_size: Callable[[], tuple[int, int]] | None = None
-    ) -> bool:
+    def draw(self, lines: Sequence[Line], size: tuple[int, int], read_size: Callable[[], tuple[int, int]]) -> bool:
         """Replace the lines on the screen. Draw nothing and return False if the terminal was resized meanwhile."""
         lines = [strip_end(line) for line in lines]
         with self._console.capture() as captured:
@@ -81,7 +79,7 @@ class ScreenBlock:
         text = captured.get()
         if (text, size) == (self._shown, self._size):
             return True
-        if read_size and read_size() != size:
+        if read_size() != size:
             return False
         columns, height = size
         above = [*self._hidden, *self._widths]

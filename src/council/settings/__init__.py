@@ -75,18 +75,11 @@ DEFAULTS: dict[str, Any] = {
     "human": {"timeout": HUMAN_TIMEOUT_S},
 }
 CHECK_FLAG = "--check"
-# Flags that set a configuration key: setting name -> (flag, parent tables of the key).
+# Names of flags that set a configuration key, and that key
 FLAG_KEYS = {
-    "timeout": ("--timeout", ()),
-    "report_dir": ("--report-dir", ()),
-    "max_cost": ("--max-cost", ("budget",)),
-    "effort": ("--effort", ()),
-    "notify": ("--notify", ()),
-    "hedge": ("--hedge", ()),
-    "check": (CHECK_FLAG, ()),
-    "packet_tokens": ("--packet-tokens", ()),
+    **{name: name for name in ("timeout", "report_dir", "effort", "notify", "hedge", "check", "packet_tokens")},
+    "max_cost": "budget.max_cost",
 }
-NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 ON_OFF = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
@@ -476,19 +469,15 @@ def _profile_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
 
 
 def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
-    for name, (flag, tables) in FLAG_KEYS.items():
+    for name, key in FLAG_KEYS.items():
         if flags.get(name) is not None:
-            leaf = {name: flags[name]}
-            yield Origin(OriginKind.FLAG, flag), {tables[0]: leaf} if tables else leaf
-    for name, (flag, key) in NEGATIVE_FLAGS.items():
-        if flags.get(name):
-            yield Origin(OriginKind.FLAG, flag), {key: False}
+            yield Origin(OriginKind.FLAG, f"--{name.replace('_', '-')}"), nest_keys({key: flags[name]})
+    if flags.get("no_warm"):
+        yield Origin(OriginKind.FLAG, "--no-warm"), {"warm_start": False}
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
-        yield (
-            Origin(OriginKind.FLAG, SEAT_FLAG),
-            {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}},
-        )
+        table = {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}}
+        yield Origin(OriginKind.FLAG, SEAT_FLAG), table
 
 
 def _read_variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, Origin]]]:
