@@ -17,7 +17,7 @@ the requests leave.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import NoReturn
@@ -90,7 +90,22 @@ class Shortfall:
     @property
     def message(self) -> str:
         """The problem and the fix in one line, with the wordings of all interfaces."""
-        return _explain_shortfall(self)
+        cap = self.cap
+        left = format_usd(cap.left)
+        limits = {
+            "run": f"the cap of {format_usd(cap.usd)} does not cover this council",
+            "day": f"the {left} left of today's {format_usd(cap.usd)} does not cover this council",
+            "user": f"the {left} left of this user's {format_usd(cap.usd)} today does not cover this council",
+        }
+        fixes = {
+            "run": f"raise it with {option('max_cost', self.needed)}",
+            "day": "raise [budget] max_cost_per_day, or run it tomorrow",
+            "user": "run it tomorrow, or ask the owner of the server for a higher limit",
+        }
+        others = ", ".join(one.describe() for one in self.alternatives)
+        fitting = f"; what fits: {others}" if others else ""
+        needed = f"which needs at least {format_usd(self.needed)}, so no call was made"
+        return f"{limits[cap.scope]}, {needed}: {fixes[cap.scope]}{fitting}"
 
     def raise_error(self) -> NoReturn:
         raise CapTooLow(
@@ -240,27 +255,4 @@ def describe_fit(
     return (
         f"to fit the cap of {format_usd(cap.left)}, {' and '.join(changes)}; "
         f"{format_usd(round_up_cents(full))} would cover the full length and effort"
-    )
-
-
-# Refusal
-
-
-def _explain_shortfall(short: Shortfall) -> str:
-    cap = short.cap
-    limits: Mapping[str, str] = {
-        "run": f"the cap of {format_usd(cap.usd)} does not cover this council",
-        "day": f"the {format_usd(cap.left)} left of today's {format_usd(cap.usd)} does not cover this council",
-        "user": f"the {format_usd(cap.left)} left of this user's {format_usd(cap.usd)} today does not cover this council",
-    }
-    fixes = {
-        "run": f"raise it with {option('max_cost', short.needed)}",
-        "day": "raise [budget] max_cost_per_day, or run it tomorrow",
-        "user": "run it tomorrow, or ask the owner of the server for a higher limit",
-    }
-    others = ", ".join(one.describe() for one in short.alternatives)
-    fitting = f"; what fits: {others}" if others else ""
-    return (
-        f"{limits[cap.scope]}, which needs at least {format_usd(short.needed)}, so no call was made: "
-        f"{fixes[cap.scope]}{fitting}"
     )

@@ -18,9 +18,8 @@ from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
 from council.planning.domains import detect_domain
 from council.planning.facts import is_short_fact
-from council.planning.modes import strip_mode
 from council.planning.phrases import WORD_GAP, compile_phrases, load_triggers, mask_text, strip_opening
-from council.planning.triggers import find_trigger
+from council.planning.triggers import find_trigger, strip_mode
 from council.protocols import TASKS, find_protocol, is_registered
 
 DEFAULT_PROTOCOL = "collaborative"  # if nothing in the words or flags asks for another

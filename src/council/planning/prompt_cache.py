@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from council.calling.budget import top_phase
 from council.errors import ConfigError
 from council.members.base import MAX_CACHE_POINTS, CacheRules, Member, cache_rules
 from council.types import Ask, estimate_tokens
@@ -94,7 +95,7 @@ def find_cache_points(
         for point, prefix in enumerate(call.prefixes):
             if is_long_enough(prefix, question_tokens, rules):
                 entry = _entry_key(call, prefix, rules)
-                sharers[entry].append(call.key if warm_start else _phase_of(call.key))
+                sharers[entry].append(call.key if warm_start else top_phase(call.key))
                 places[call.key].append((point, entry))
     points: CachePoints = {}
     for key, found in places.items():
@@ -116,7 +117,7 @@ def forecast_cache(
     known: dict[tuple[str, ...], str] = {}  # the phase that has sent it first
     uses = []
     for call in calls:
-        rules, phase = rules_of(call.member), _phase_of(call.key)
+        rules, phase = rules_of(call.member), top_phase(call.key)
         if rules is None:
             uses.append(CacheUse())
             continue
@@ -135,16 +136,9 @@ def forecast_cache(
 
 
 def is_long_enough(prefix: Prefix, question_tokens: int, rules: CacheRules) -> bool:
-    """Return whether a beginning reaches the vendor's minimum.
-
-    Our count is about a third too high, so as much is taken off.
-    """
+    """Return whether a beginning reaches the vendor's minimum, with a quarter taken off: our count is too high."""
     return (prefix.tokens + question_tokens) * 3 >= rules.min_tokens * 4
 
 
 def _entry_key(call: CachedCall, prefix: Prefix, rules: CacheRules) -> tuple[str, ...]:
     return (call.member, prefix.digest, *([call.form] if rules.schema_first else []))
-
-
-def _phase_of(key: str) -> str:
-    return key.partition("/")[0]

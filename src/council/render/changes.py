@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
@@ -72,8 +71,9 @@ def _find_closest_draft(minutes: Minutes, report: ReportObject) -> ClosestDraft 
     if minutes.verdict.get("verdict") or minutes.status != "complete" or len(drafts) < 2:
         return None
     answer = _list_sequences(report["answer"])
-    shares = [(_share(answer, _list_sequences(said.said)), said) for said in drafts]
-    share, said = max(shares, key=lambda one: one[0])
+    common = [(len(answer & _list_sequences(said.said)), said) for said in drafts]
+    count, said = max(common, key=lambda one: one[0])
+    share = count / max(1, len(answer))
     if share < MIN_SHARE:
         return None
     return {"seat": said.seat, "phase": said.phase, "share": round(share, 2)}
@@ -84,10 +84,6 @@ def _list_sequences(text: str) -> frozenset[tuple[str, ...]]:
     if len(words) < MIN_WORDS:
         return frozenset()
     return frozenset(zip(*(words[n:] for n in range(SEQUENCE_WORDS)), strict=False))
-
-
-def _share(answer: frozenset[Any], draft: frozenset[Any]) -> float:
-    return len(answer & draft) / len(answer) if answer else 0.0
 
 
 # Cost

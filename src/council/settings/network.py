@@ -89,11 +89,12 @@ def find_key_leaks(settings: Settings) -> list[str]:
 def describe_key_leak(file: str, base_url: str, variable: str) -> str:
     """Return a warning if a key is sent to a host not its own, or a variable that is no key as one; else ""."""
     host = urlsplit(base_url).hostname or ""
-    if not variable or _is_allowed_host(host, load_key_hosts().get(variable, [])):
+    allowed = load_key_hosts().get(variable, [])
+    if not variable or is_loopback(host) or any(_domain_pattern(one).fullmatch(host.lower()) for one in allowed):
         return ""
     trust = "continue only if you trust that file and that host"
-    if variable in load_key_hosts():
-        return f"{file} sends the key in {variable} to {host}, which is not {load_key_hosts()[variable][0]}: {trust}"
+    if allowed:
+        return f"{file} sends the key in {variable} to {host}, which is not {allowed[0]}: {trust}"
     if KEY_VARIABLE.search(variable):
         return ""
     return f"{file} sends {variable} to {host} as a key, but its name does not look like a key: {trust}"
@@ -103,11 +104,6 @@ def _deciding_file(name: str, settings: Settings) -> str:
     """Return the project file that sets this provider's URL or key variable. The user's own settings are trusted."""
     origins = (settings.origins.get(f"providers.{name}.{key}", BUILT_IN) for key in ("base_url", "api_key_env"))
     return next((origin.name for origin in origins if origin.kind is OriginKind.PROJECT_FILE), "")
-
-
-def _is_allowed_host(host: str, allowed: list[str]) -> bool:
-    """Return whether the host is this machine or in an allowed domain."""
-    return is_loopback(host) or any(_domain_pattern(domain).fullmatch(host.lower()) for domain in allowed)
 
 
 @cache
