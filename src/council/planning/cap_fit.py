@@ -30,10 +30,10 @@ from council.calling.budget import (
     max_billed_tokens,
     top_phase,
 )
-from council.errors import CapTooLow, ConfigError, option
+from council.errors import CapTooLow, option
 from council.members.base import Member
 from council.money import Price, format_usd, max_cost, nanos_to_usd, usd_to_nanos
-from council.planning.estimate import LOOKED, MAX_LOOKED_TOKENS, PriceLookup, RehearsedCall
+from council.planning.estimate import LOOKED, MAX_LOOKED_TOKENS, PriceLookup, RehearsedCall, find_member
 from council.planning.rehearsal import Rehearsal
 from council.types import Roster
 
@@ -141,7 +141,7 @@ class CostModel:
         return SpendingPlan(limits, tuple(phases.items()), largest)
 
     def _limit(self, call: RehearsedCall, limits: OutputLimits) -> RehearsedCall:
-        member = self._find_member(call.chain[0])
+        member = find_member(call.member, self.member)
         return replace(call, ask=limits.apply(call.ask, member)) if member else call
 
     def _list_possible_members(self, calls: Sequence[RehearsedCall]) -> list[list[str]]:
@@ -149,29 +149,19 @@ class CostModel:
         seats = {seat.name: seat.member for seat in self.roster.seats}
         asked: dict[str, set[str]] = {}
         for call in calls:
-            asked.setdefault(top_phase(call.key), set()).add(_seat_of(call))
+            asked.setdefault(top_phase(call.key), set()).add(call.seat)
         return [
-            [call.chain[0]]
-            if _seat_of(call) not in seats or asked[top_phase(call.key)] >= seats.keys()
+            [call.member]
+            if call.seat not in seats or asked[top_phase(call.key)] >= seats.keys()
             else list(dict.fromkeys(seats.values()))
             for call in calls
         ]
 
     def _max_cost(self, call: RehearsedCall, name: str, tokens: int) -> int:
-        member, price = self._find_member(name), self.price(name)
+        member, price = find_member(name, self.member), self.price(name)
         if member is None or price is None:
             return 0
         return _count_nanos(tokens, max_billed_tokens(member, call.ask), price)
-
-    def _find_member(self, name: str) -> Member | None:
-        try:
-            return self.member(name)
-        except ConfigError:  # an invalid member is reported when the seats are assigned
-            return None
-
-
-def _seat_of(call: RehearsedCall) -> str:
-    return call.key.rpartition("/")[2]
 
 
 def _count_nanos(tokens: int, output: int, price: Price) -> int:

@@ -38,7 +38,16 @@ from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.cap_fit import Alternative, Cap, CostModel, Shortfall, describe_fit, fit_to_cap
-from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
+from council.planning.estimate import (
+    CachePoints,
+    PriceLookup,
+    RehearsedCall,
+    estimate_cost,
+    find_cache_points,
+    find_rules,
+    with_attachments,
+    with_effort,
+)
 from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
@@ -49,7 +58,6 @@ from council.planning.plan_object import (
     make_plan_seat,
     require_sight,
 )
-from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import (
     Rehearsal,
     RehearsalInput,
@@ -369,7 +377,7 @@ async def make_plan(
             rehearsal = await rehearse(spending.limits.words)
             fit_notice = describe_fit(model, spending, rehearsal.longest, full_calls, cap)
     cache_points = find_cache_points(
-        [call.as_cached() for call in rehearsal.longer],
+        rehearsal.longer,
         estimate_tokens(question.text),
         find_rules(member),
         warm_start=settings.warm_start,

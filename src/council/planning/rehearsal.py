@@ -20,7 +20,7 @@ from council.errors import CouncilError, EngineError
 from council.events import Entry
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
-from council.planning.estimate import RehearsedCall, build_call, strip_seat_names
+from council.planning.estimate import RehearsedCall, build_call, list_phases, strip_seat_names
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import (
@@ -265,19 +265,16 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[PlanPhase, ...]:
 
 def _mark_skippable(phases: Iterable[PlanPhase], shorter: Sequence[RehearsedCall]) -> tuple[PlanPhase, ...]:
     """Return the phases; those that the shorter path does not have are skippable."""
-    seats = {call.key.rpartition("/")[2] for call in shorter}
-    held = {strip_seat_names(call.key.rpartition("/")[0], seats) for call in shorter}
+    held = set(list_phases(shorter))
     return tuple(phase if phase["name"] in held else {**phase, "skippable": True} for phase in phases)
 
 
 def find_phase_timeouts(calls: Sequence[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:
     """Return the longest timeout of each phase that has its own. `timeout` adapts one to the member."""
     seconds: dict[str, float] = {}
-    seats = {call.ask.key.rpartition("/")[2] for call in calls}
-    for call in calls:
+    for call, phase in zip(calls, list_phases(calls), strict=True):
         if call.timeout is not None:
-            phase = strip_seat_names(call.ask.key.rpartition("/")[0], seats)
-            seconds[phase] = max(seconds.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
+            seconds[phase] = max(seconds.get(phase, 0.0), timeout(call.timeout, call.member))
     return seconds
 
 
@@ -286,9 +283,8 @@ def find_warm_starts(
 ) -> tuple[PlanWarmStart, ...]:
     """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
     long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and call.key in cache_points]
-    seats = {call.key.rpartition("/")[2] for call in long}
-    asked = Counter((strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
+    asked = Counter(zip(list_phases(long), (call.member for call in long), strict=True))
     parallel = {phase["name"] for phase in phases if phase["parallel"]}
     names = dict.fromkeys(name for (phase, name), count in asked.items() if phase in parallel and count > 1)
-    tokens = {call.chain[0]: call.shared_tokens for call in long}
+    tokens = {call.member: call.shared_tokens for call in long}
     return tuple({"member": name, "tokens": tokens[name]} for name in names)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
 
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
-from council.planning.prompt_cache import CachePoints
+from council.planning.estimate import CachePoints
 from council.settings import LastingFlags
 from council.store.interface import Record
 from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped
