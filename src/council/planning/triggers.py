@@ -37,24 +37,17 @@ WHO = re.compile(r"(?<!\w)(?:who|that|which)(?: \w+){0,2} $")
 OBJECT = re.compile(r"(?<!\w)(?:my|our|this|that|it|the|these|those|me)(?: \w+){0,4} $")
 
 
-class Trigger(NamedTuple):
-    """A protocol, and the words that chose it."""
-
-    protocol: str
-    why: str
-
-
-def find_trigger(text: str, *, can_search: Callable[[], bool] = lambda: False) -> Trigger | None:
+def find_trigger(text: str, *, can_search: Callable[[], bool] = lambda: False) -> Mode | None:
     """Return the protocol that the words ask for: a mode by its name, or the first of the table that matches."""
     sentences = read_sentences(text)
     if mode := find_mode(sentences):
-        return Trigger(mode.protocol, _format_words(mode.words))
+        return Mode(mode.protocol, _format_words(mode.words))
     for protocol, rules in load_triggers()["protocols"].items():
         found = _search_sentences(sentences, rules)
         if found and "exceptions" in rules:
             found = _search_sentences([sentence.mask(rules["exceptions"]) for sentence in sentences], rules)
         if found and (can_search() or not rules.get("needs_search")):
-            return Trigger(protocol, found)
+            return Mode(protocol, found)
     return None
 
 
@@ -169,7 +162,7 @@ VERB = re.compile(r"(?:is|are|was|were|has|can|will|does|could|would|should)\b",
 
 
 class Mode(NamedTuple):
-    """A protocol, and the name by which it was chosen."""
+    """A protocol, and the words that chose it."""
 
     protocol: str
     words: str
@@ -268,10 +261,10 @@ QUOTED_WORD = re.compile(r"`([^`\s]+)`")
 PATH_WORD = re.compile(r"[\w.@~-]*[\w@~-](?:/[\w.@~-]+)+/?|[\w-]+\.\w{1,8}\b|[\w.-]+/(?=\s|$)")
 NAMED_PART = re.compile(rf"([\w.-]+) {PART_WORDS}\b", re.IGNORECASE)
 MIN_NAME_CHARS = 3
+# Names of folders without their plural ending
 ORDINARY_NAMES = frozenset(
     [
         "app",
-        "apps",
         "api",
         "bin",
         "build",
@@ -281,9 +274,8 @@ ORDINARY_NAMES = frozenset(
         "desktop",
         "dev",
         "doc",
-        "docs",
-        "documents",
-        "downloads",
+        "document",
+        "download",
         "example",
         "git",
         "home",
@@ -294,9 +286,7 @@ ORDINARY_NAMES = frozenset(
         "package",
         "pkg",
         "project",
-        "projects",
         "repo",
-        "repos",
         "root",
         "server",
         "site",
@@ -304,10 +294,8 @@ ORDINARY_NAMES = frozenset(
         "src",
         "temp",
         "test",
-        "tests",
         "tmp",
         "tool",
-        "tools",
         "user",
         "web",
         "work",
@@ -324,7 +312,7 @@ def names_project(text: str, folder: Path) -> bool:
 
 def _has_project_name(text: str, folder: Path) -> bool:
     names = {find_root(folder).name, folder.name}
-    telling = [name for name in names if name.casefold() not in ORDINARY_NAMES and len(name) >= MIN_NAME_CHARS]
+    telling = [one for one in names if one.casefold().rstrip("s") not in ORDINARY_NAMES and len(one) >= MIN_NAME_CHARS]
     return any(_has_name(text, name) for name in telling)
 
 

@@ -63,11 +63,9 @@ def _format_arrows(minutes: Minutes, names: list[str]) -> list[str]:
     """Connect the phases in order; a phase that was not held gets a dotted line."""
     arrows, last = [], "question"
     for name in names:
-        if name not in minutes.phases:
-            arrows.append(f"    {last} -.-> {_node_id(name)}")
-            continue
-        arrows.append(f"    {last} --> {_node_id(name)}")
-        last = _node_id(name)
+        was_held = name in minutes.phases
+        arrows.append(f"    {last} {'-->' if was_held else '-.->'} {_node_id(name)}")
+        last = _node_id(name) if was_held else last
     return [*arrows, f"    {last} --> answer"]
 
 

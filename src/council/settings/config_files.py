@@ -38,8 +38,7 @@ def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None 
                 f"configuration file {quote_value(named)} not found: pass another with {option('config')} or COUNCIL_CONFIG"
             )
         return named_path
-    places = _project_folders(folder.absolute(), _home_folders(env))
-    return next((found for place in places if (found := _find_config_in(place))), None)
+    return next(filter(None, map(_find_config_in, _project_folders(folder.absolute(), _home_folders(env)))), None)
 
 
 def find_ignored_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:

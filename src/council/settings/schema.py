@@ -148,22 +148,11 @@ PROVIDER_KEYS: Mapping[str, ValueType] = {
     "prompt_cache": BOOLEAN,
 }
 AGENT_KEYS: Mapping[str, ValueType] = {"first_byte": SECONDS, "idle": SECONDS, "pass_env": VARIABLE_NAMES}
-PRICE_KEYS: Mapping[str, ValueType] = {
-    "input": DOLLARS_PER_MILLION,
-    "cached": DOLLARS_PER_MILLION,
-    "write": DOLLARS_PER_MILLION,
-    "output": DOLLARS_PER_MILLION,
-}
+PRICE_KEYS: Mapping[str, ValueType] = dict.fromkeys(("input", "cached", "write", "output"), DOLLARS_PER_MILLION)
 MEMBER_KEYS: Mapping[str, ValueType] = {"images": BOOLEAN, "pdf": BOOLEAN}
 NO_ATTACHMENTS = ("cli", "local", "human", "scripted")  # kinds of members that take none
-ROSTER_SEAT_KEYS: Mapping[str, ValueType] = {
-    "name": TEXT_VALUE,
-    "role": TEXT_VALUE,
-    "lens": TEXT_VALUE,
-    "stance": TEXT_VALUE,
-    "style": TEXT_VALUE,
-    **SEAT_KEYS,
-}
+ROSTER_TEXTS = ("name", "role", "lens", "stance", "style")
+ROSTER_SEAT_KEYS: Mapping[str, ValueType] = {**dict.fromkeys(ROSTER_TEXTS, TEXT_VALUE), **SEAT_KEYS}
 ROSTER_KEYS: Mapping[str, Any] = {"about": TEXT_VALUE, "seats": TableList(ROSTER_SEAT_KEYS), "chair": SEAT_KEYS}
 
 # "*" matches any name the user chooses.
@@ -180,7 +169,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "model_lists": BOOLEAN,
     "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
-    "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
+    "models": dict.fromkeys(("default", "strong", "fast", "other"), MEMBER_NAME),
     "seats": {"*": SEAT_KEYS},
     "chair": SEAT_KEYS,
     "rosters": {"*": ROSTER_KEYS},
@@ -188,7 +177,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS_OR_FALSE},
     "prices": {"*": PRICE_KEYS},
     "members": {"*": MEMBER_KEYS},
-    "commands": {"claude": AGENT_KEYS, "codex": AGENT_KEYS, "gemini": AGENT_KEYS},
+    "commands": dict.fromkeys(("claude", "codex", "gemini"), AGENT_KEYS),
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
     "store": {"keep_days": DAYS, "url": DATABASE_URL, "lease_seconds": LEASE_SECONDS, "owner": TEXT_VALUE},
@@ -232,11 +221,7 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "members.MEMBER.pdf",
         "vendors",  # a choice among the vendors of the user
         "rosters.NAME.about",
-        "rosters.NAME.seats.name",
-        "rosters.NAME.seats.role",
-        "rosters.NAME.seats.lens",
-        "rosters.NAME.seats.stance",
-        "rosters.NAME.seats.style",
+        *(f"rosters.NAME.seats.{name}" for name in ROSTER_TEXTS),
     ),
     Access.LOWER: ("budget.max_cost", "budget.max_cost_per_day", "budget.confirm_above"),
     Access.MEMBER: (
@@ -284,10 +269,8 @@ def access_of(dotted: str) -> Access:
 
 
 # One sentence for each key, for docs/configuration.md. scripts/make_docs.py fails if a key has none.
-_MODEL_MEANING, _FALLBACK_MEANING = (
-    "Member of the seat.",
-    "Members asked in this order when the member fails; `[]` means none. Without the key, available members of other vendors are used.",
-)
+_MODEL_MEANING = "Member of the seat."
+_FALLBACK_MEANING = "Members asked in this order when the member fails; `[]` means none. Without the key, available members of other vendors are used."
 KEY_MEANINGS: Mapping[str, str] = {
     "protocol": "Protocol of a question whose words and flags choose none; `auto`: the one that is worth its price. Not set: collaborative.",
     "timeout": "Time a member has for one phase, including its retries. Members that think have at least 300 s unless this is set.",
