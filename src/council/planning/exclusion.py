@@ -116,10 +116,8 @@ def require_members(settings: Settings, whole: Settings, env: Mapping[str, str],
     """
     if not settings.excluded_vendors or settings.named_members:
         return
-    left = _list_callable(settings, env)
-    if len(left) >= min(MIN_MEMBERS, seats) or len(left) == len(
-        _list_callable(replace(whole, excluded_vendors=()), env)
-    ):
+    left, all_members = _list_callable(settings, env), _list_callable(replace(whole, excluded_vendors=()), env)
+    if len(left) >= min(MIN_MEMBERS, seats) or len(left) == len(all_members):
         return
     names = f" ({', '.join(left)})" if left else ""
     raise UsageError(

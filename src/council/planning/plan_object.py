@@ -77,9 +77,8 @@ def list_attachments(
     unseen = {name: list_unseen(attachments, member(name)) for name in roster.member_names}
     rows: list[PlanAttachment] = []
     for attachment in attachments:
-        seats: list[UnseenBy] = [
-            {"seat": seat.name, "model": seat.member} for seat in roster.all_seats if attachment in unseen[seat.member]
-        ]
+        blind = [seat for seat in roster.all_seats if attachment in unseen[seat.member]]
+        seats: list[UnseenBy] = [{"seat": seat.name, "model": seat.member} for seat in blind]
         rows.append(
             {
                 **make_attachment_receipt(attachment),

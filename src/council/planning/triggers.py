@@ -67,15 +67,13 @@ def _search_sentence(sentence: str, rules: dict[str, Any]) -> str:
         return ""
     if compile_opening("writing").match(sentence) and not sentence.endswith("?"):
         return ""
-    if not compile_opening("subjects").match(sentence) and (
-        found := _search(rules, "phrases", sentence) or _search_noun(rules, sentence)
-    ):
-        return found
-    if not compile_opening("questions").match(sentence) and (
-        found := _search(rules, "asked", sentence)
-        or _search_verb(rules, sentence)
-        or _search_inflection(rules, sentence)
-    ):
+    found = ""
+    if not compile_opening("subjects").match(sentence):
+        found = _search(rules, "phrases", sentence) or _search_noun(rules, sentence)
+    if not found and not compile_opening("questions").match(sentence):
+        found = _search(rules, "asked", sentence) or _search_verb(rules, sentence)
+        found = found or _search_inflection(rules, sentence)
+    if found:
         return found
     compared = compile_words(tuple(rules["comparisons"])).search(sentence) if "comparisons" in rules else None
     return _format_words(compared.group()) if compared and not compile_opening("facts").match(sentence) else ""

@@ -40,7 +40,8 @@ class PlainView:
 
     def on_event(self, entry: Entry) -> None:
         self.minutes.on_event(entry)
-        if line := self._formatters.get(type(entry.event), _format_nothing)(self, entry.event):
+        formatter = self._formatters.get(type(entry.event))
+        if formatter and (line := formatter(self, entry.event)):
             self._write_line(line)
 
     def tick(self, now: float) -> None:
@@ -107,10 +108,6 @@ class PlainView:
 def _format_heartbeat(minutes: Minutes, now: float) -> str:
     busy = [format_busy_seat(seat, now) for seat in minutes.all_seats if seat.state in ("asked", "writing")]
     return f"still working: {', '.join(busy)}" if busy else "still working"
-
-
-def _format_nothing(view: PlainView, event: Any) -> str:
-    return ""
 
 
 def _format_convened(view: PlainView, event: ev.Convened) -> str:

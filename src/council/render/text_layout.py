@@ -173,9 +173,8 @@ def fit_columns(natural: Sequence[int], longest_word: Sequence[int], room: int) 
     if sum(longest_word) > room:
         return None
     limits = range(max(natural, default=0), -1, -1)
-    candidates = (
-        [max(word, min(width, limit)) for width, word in zip(natural, longest_word, strict=True)] for limit in limits
-    )
+    columns = list(zip(natural, longest_word, strict=True))
+    candidates = ([max(word, min(width, limit)) for width, word in columns] for limit in limits)
     widths = next(one for one in candidates if sum(one) <= room)
     for place in sorted(range(len(widths)), key=lambda n: natural[n] - widths[n], reverse=True):
         widths[place] += min(natural[place] - widths[place], 1, room - sum(widths))  # what the common width leaves over
@@ -225,6 +224,5 @@ def to_ascii(text: str) -> str:
     if text.isascii():
         return text
     plain = unicodedata.normalize("NFKD", text).translate(_ASCII_FORMS)
-    return "".join(
-        char if char.isascii() else "?" for char in plain if char.isascii() or not unicodedata.combining(char)
-    )
+    kept = (char for char in plain if char.isascii() or not unicodedata.combining(char))
+    return "".join(char if char.isascii() else "?" for char in kept)

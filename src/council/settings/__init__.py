@@ -407,9 +407,7 @@ def _read_named_members(given: Any) -> tuple[str, ...]:
         raise UsageError(f'{option("models")} "" names no member: use a name such as sonnet or openai:gpt-5.2')
     for member in members:
         if "," in member and not member.startswith(("local:", "scripted:", "cli:")):
-            one_by_one = wording(
-                python='["sonnet", "gpt-5.2"]', cli="-m sonnet -m gpt-5.2", http='["sonnet", "gpt-5.2"]'
-            )
+            one_by_one = wording(python='["sonnet", "gpt-5.2"]', cli="-m sonnet -m gpt-5.2")
             raise UsageError(
                 f'{option("models")} "{member}" has a comma: name the members one by one, for example {one_by_one}'
             )

@@ -50,10 +50,6 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _is_int_between(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
 def _full_match(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
@@ -79,6 +75,17 @@ def _one_of(*choices: str) -> ValueType:
     return ValueType("one of " + ", ".join(choices), lambda value: value in choices)
 
 
+def _list_of(what: str, row: ValueType) -> ValueType:
+    return ValueType(f"a list of {what}", lambda value: isinstance(value, list) and all(map(row.accepts, value)))
+
+
+def _whole_number(low: int, high: int, unit: str = "") -> ValueType:
+    return ValueType(
+        f"a whole number {unit}from {low} to {high}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,
+    )
+
+
 def _row_of(point: ExtensionPoint) -> ValueType:
     """Accept the shipped names and those of installed packages, which are looked up only for other values."""
     names = ", ".join(point.shipped)
@@ -89,13 +96,8 @@ TEXT_VALUE = ValueType("a string", lambda value: isinstance(value, str))
 MEMBER_NAME = ValueType(
     'a member such as "anthropic:claude-opus-4.6"', lambda value: isinstance(value, str) and bool(value.strip())
 )
-MEMBER_NAMES = ValueType(
-    "a list of members", lambda value: isinstance(value, list) and all(map(MEMBER_NAME.accepts, value))
-)
-VENDOR_NAMES = ValueType(
-    'a list of vendors such as ["anthropic", "openai"]',
-    lambda value: isinstance(value, list) and all(isinstance(name, str) and name.strip() for name in value),
-)
+MEMBER_NAMES = _list_of("members", MEMBER_NAME)
+VENDOR_NAMES = _list_of('vendors such as ["anthropic", "openai"]', MEMBER_NAME)
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
 DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
@@ -104,12 +106,9 @@ DOLLARS_OR_FALSE = ValueType(
 )
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 RATE = ValueType("a number of requests per second above 0", lambda value: _is_number(value) and value > 0)
-COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
-PACKET_TOKENS = ValueType(
-    "a whole number of tokens from 1000 to 1000000", lambda value: _is_int_between(value, 1_000, 1_000_000)
-)
-RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
-DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
+COUNT, RESULT_COUNT = _whole_number(1, 1000), _whole_number(1, 10)
+PACKET_TOKENS = _whole_number(1_000, 1_000_000, "of tokens ")
+DAYS = _whole_number(1, 36_500, "of days ")
 COMMAND = ValueType(
     'a command such as "pass show council"', lambda value: isinstance(value, str) and bool(split_command(value))
 )
