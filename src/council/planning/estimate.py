@@ -132,7 +132,7 @@ def build_call(
 
 def with_effort(call: RehearsedCall, effort: str | None) -> RehearsedCall:
     """Return the call with another effort. The rehearsal does not depend on it."""
-    return replace(call, ask=replace(call.ask, effort=effort))
+    return call if call.ask.effort == effort else replace(call, ask=replace(call.ask, effort=effort))
 
 
 def with_attachments(call: RehearsedCall, member: Callable[[str], Member]) -> RehearsedCall:

@@ -119,12 +119,9 @@ def _list_candidates(settings: Settings, env: Mapping[str, str]) -> Sequence[Can
         return [Candidate(member, vendor_of(member, settings)) for member in named]
     if settings.cheap:
         return fast_members(settings, env)
-    return available_members(settings, env) or _local_candidates(settings, env)
-
-
-def _local_candidates(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
-    """Return the embedded model, or raise if [models] names a member that is unavailable."""
-    for member in settings.models.values():
+    if found := available_members(settings, env):
+        return found
+    for member in settings.models.values():  # one that is unavailable is an error
         require_available(member, settings, env)
     return [LOCAL_CANDIDATE]
 

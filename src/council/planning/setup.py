@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
+from functools import cache
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
@@ -139,14 +140,20 @@ class RunSetup:
         return stored | filled | self.flags
 
 
+@cache
+def _list_field_names(kind: Any) -> list[str]:
+    return [one.name for one in fields(kind)]
+
+
+@cache
 def _list_plain_fields() -> list[str]:
-    return [one.name for one in fields(RunSetup) if one.name not in STORED_PARTS]
+    return [name for name in _list_field_names(RunSetup) if name not in STORED_PARTS]
 
 
 def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
     """Return a dataclass from its stored fields, without those of other versions."""
     values: dict[str, Any] = {}
-    for name in (one.name for one in fields(cast("Any", kind))):
+    for name in _list_field_names(kind):
         if name in stored:
             value = stored[name]
             values[name] = _make_tuple(value) if isinstance(value, list | tuple) else value

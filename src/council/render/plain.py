@@ -49,7 +49,9 @@ class PlainView:
         if self._quiet_since is None:
             self._quiet_since = now
         elif now - self._quiet_since >= HEARTBEAT_S:
-            self._write_line(_format_heartbeat(self.minutes, now))
+            seats = [seat for seat in self.minutes.all_seats if seat.state in ("asked", "writing")]
+            busy = ", ".join(format_busy_seat(seat, now) for seat in seats)
+            self._write_line(f"still working: {busy}" if busy else "still working")
             self._quiet_since = now
 
     @contextmanager
@@ -103,11 +105,6 @@ class PlainView:
         else:
             self._stream.write(text)
             self._stream.flush()
-
-
-def _format_heartbeat(minutes: Minutes, now: float) -> str:
-    busy = [format_busy_seat(seat, now) for seat in minutes.all_seats if seat.state in ("asked", "writing")]
-    return f"still working: {', '.join(busy)}" if busy else "still working"
 
 
 def _format_convened(view: PlainView, event: ev.Convened) -> str:

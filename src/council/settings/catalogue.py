@@ -54,11 +54,6 @@ class Catalogue:
     snapshot: str  # date of the snapshots of the lines
     inputs: Mapping[str, str]  # kind of attachment → pattern of the ids of the models that take it
 
-    @property
-    def aliases(self) -> Mapping[str, str]:
-        """Return the lines, which are short names, and their snapshots."""
-        return {line.name: line.snapshot for line in self.lines.values()}
-
     def find(self, name: str) -> Model | None:
         """Return the model with that name, alias or id."""
         return self.models.get(self.canonical_names.get(name, ""))

@@ -99,10 +99,7 @@ def read_config(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {quote_value(error)}; fix that line") from None
     if path.name != "pyproject.toml":
         return tables
-    return _tool_table(tables.get("tool", {}), path)
-
-
-def _tool_table(tools: Any, path: Path) -> Mapping[str, Any]:
+    tools = tables.get("tool", {})
     table = tools.get("council", {}) if isinstance(tools, Mapping) else {}
     if not isinstance(table, Mapping):
         raise ConfigError(

@@ -119,7 +119,7 @@ def _unknown_name_error(name: str) -> ConfigError:
         return ConfigError(f"{quote_value(name)} can mean several models: write {listed}")
     from difflib import get_close_matches  # only needed for errors
 
-    known = [*catalogue().models, *catalogue().aliases]
+    known = [*catalogue().models, *catalogue().lines]
     near = get_close_matches(name.lower(), known, MAX_SUGGESTIONS) or get_close_matches(name, known, 1, 0.0)
     hint = _join_choices([quote_value(one) for one in near])
     return ConfigError(f"unknown model {quote_value(name)}: did you mean {hint}? Or write it as provider:model")
@@ -284,8 +284,7 @@ def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candid
         if member in settings.custom_members or settings.may_choose(vendor_of(member, settings))
     ]
     named_providers = {split_member(member)[0] for member in (*named, *seated)}
-    best = _strongest_members(settings, env)
-    strongest = (member for member in best if _is_confirmed(member, settings, named_providers))
+    strongest = _iter_tier("strong", named_providers, settings, env)
     others = (member for member in seated if split_member(member)[0] not in NO_MODEL_NEEDED)
     members = [member for member in dict.fromkeys((*named, *strongest, *others)) if member != LOCAL_MEMBER]
     scripted = [member for member in seated if split_member(member)[0] == "scripted"]
@@ -295,12 +294,6 @@ def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candid
 def _configured_members(settings: Settings) -> list[str]:
     named = [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
     return [*named, *settings.custom_members]
-
-
-def _is_confirmed(member: str, settings: Settings, named_providers: set[str]) -> bool:
-    """Return False for a guessed model of a keyless provider when the settings name another model there."""
-    provider = split_member(member)[0]
-    return bool(settings.providers[provider].api_key_env) or provider not in named_providers
 
 
 def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
@@ -315,20 +308,24 @@ def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str,
             yield resolved
 
 
-def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+def _iter_tier(tier: str, named_providers: set[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the member of a tier of each vendor that may be chosen.
+
+    It is a guess for a provider without a key, so not if the settings name another model there.
+    """
     for vendor, tiers in catalogue().tiers.items():
-        member = find_default_member(tiers["strong"], settings, env)
+        member = find_default_member(tiers[tier], settings, env)
         if member and settings.may_choose(vendor):
-            yield member
+            provider = split_member(member)[0]
+            if settings.providers[provider].api_key_env or provider not in named_providers:
+                yield member
 
 
 def fast_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     """Return the fast members for `--cheap`: [models] fast, then the fast model of each other available vendor."""
     configured = [*_iter_callable(filter(None, [settings.models.get("fast")]), settings, env)]
-    chosen = (tiers for vendor, tiers in catalogue().tiers.items() if settings.may_choose(vendor))
     named = {split_member(member)[0] for member in (*settings.models.values(), *_configured_members(settings))}
-    listed = filter(None, (find_default_member(tiers["fast"], settings, env) for tiers in chosen))
-    members = [*configured, *(member for member in listed if _is_confirmed(member, settings, named))]
+    members = [*configured, *_iter_tier("fast", named, settings, env)]
     by_vendor: dict[str, Candidate] = {}
     for member in members:
         by_vendor.setdefault(vendor_of(member, settings), Candidate(member, vendor_of(member, settings)))

@@ -101,9 +101,7 @@ VENDOR_NAMES = _list_of('vendors such as ["anthropic", "openai"]', MEMBER_NAME)
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
 DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
-DOLLARS_OR_FALSE = ValueType(
-    "an amount of dollars, 0 or more, or false", lambda value: value is False or (_is_number(value) and value >= 0)
-)
+DOLLARS_OR_FALSE = ValueType(f"{DOLLARS.description}, or false", lambda value: value is False or DOLLARS.accepts(value))
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 RATE = ValueType("a number of requests per second above 0", lambda value: _is_number(value) and value > 0)
 COUNT, RESULT_COUNT = _whole_number(1, 1000), _whole_number(1, 10)
@@ -421,16 +419,10 @@ def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: st
             f"{where}: {quote_value(dotted)} looks like a secret, and secrets are not allowed in configuration files: "
             "set an environment variable and put its name into api_key_env"
         )
-    parent = dotted.removesuffix(key)
-    return ConfigError(
-        f"{where}: unknown key {quote_value(dotted)}: did you mean {quote_value(parent + closest_match(key, keys))}?"
-    )
-
-
-def closest_match(word: str, names: Mapping[str, Any]) -> str:
     from difflib import get_close_matches  # only needed for errors
 
-    return str(get_close_matches(word, names, n=1, cutoff=0.0)[0])
+    near = dotted.removesuffix(key) + get_close_matches(key, keys, n=1, cutoff=0.0)[0]
+    return ConfigError(f"{where}: unknown key {quote_value(dotted)}: did you mean {quote_value(near)}?")
 
 
 def _require_table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:

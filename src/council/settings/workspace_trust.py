@@ -172,13 +172,10 @@ def find_trusted_rows(rows: Sequence[Row], user_providers: Iterable[str]) -> dic
 
 
 def _needs_trust(key: str, value: Any, project_providers: set[str]) -> bool:
-    match access_of(key):
-        case Access.TRUSTED:
-            return True
-        case Access.MEMBER:
-            return any(_member_needs_trust(member, project_providers) for member in iter_members(value))
-        case _:
-            return False
+    access = access_of(key)
+    if access is Access.MEMBER:
+        return any(_member_needs_trust(member, project_providers) for member in iter_members(value))
+    return access is Access.TRUSTED
 
 
 def _member_needs_trust(member: str, project_providers: set[str]) -> bool:
