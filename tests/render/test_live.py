@@ -473,3 +473,17 @@ def test_a_prompt_keeps_its_lines_and_the_table_continues_below(terminal: TestTe
     assert next(n for n, line in enumerate(text) if "run r7k2" in line) < text.index("Your seat is beta.")
     assert sum("run r7k2" in line for line in text[text.index("Your seat is beta.") :]) == 1
     view.close()
+
+
+def test_a_run_that_is_being_stopped_says_so_in_the_header_until_it_has_ended() -> None:
+    view = make_view()
+    view.on_event(RunBuilder().entries[0])
+
+    def header() -> str:
+        return " ".join(text.plain for text in view._build_header())
+
+    assert "stopping" not in header()
+    view.show_stopping()
+    assert "stopping; Ctrl-C again ends at once" in header()
+    view.close()
+    assert "stopping" not in header()

@@ -64,9 +64,7 @@ class Grammar:
         return self._patterns[key]
 
 
-@cache
-def load_grammar(language: str) -> Grammar:
-    return Grammar(language)
+load_grammar = cache(Grammar)
 
 
 @cache

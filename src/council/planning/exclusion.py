@@ -95,9 +95,7 @@ def _is_excluded(member: str | None, settings: Settings, env: Mapping[str, str])
 
 def _prune_seat(seat: SeatSetting, settings: Settings, env: Mapping[str, str]) -> SeatSetting:
     model = None if _is_excluded(seat.model, settings, env) else seat.model
-    fallback = seat.fallback
-    if fallback is not None:
-        fallback = tuple(one for one in fallback if not _is_excluded(one, settings, env))
+    fallback = seat.fallback and tuple(one for one in seat.fallback if not _is_excluded(one, settings, env))
     return SeatSetting(model, fallback)
 
 

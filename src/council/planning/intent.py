@@ -99,8 +99,8 @@ def parse_intent(
     paths = _find_paths(words, rest, names) if names_files else []
     if verb and not (paths or piped) and not _applies(verb, names):
         verb, rest = None, text
-    if not asked and not verb and paths:
-        verb = _parse_verb_anywhere(text)
+    if not asked and not verb and paths and (found := _match_verb(text)):
+        verb = _make_verb(found, text, is_leading=False)
     by_task = None if asked or choice else _choose_by_task(verb, text, paths, names_files)
     choice = choice or _fit_flags(by_task or _choose_by_trigger(text, can_search), flags)
     is_plain = asked or not (verb or paths or piped)
@@ -360,11 +360,6 @@ def _applies(verb: Verb, names: FolderNames) -> bool:
     if _find_revision_range(verb.rest) or any(is_pathlike(names, word) for word in words):
         return True  # a missing file is reported later
     return bool(compile_phrases(tuple(lists["objects"])).search(mask_text(verb.rest, lists["object_exceptions"])))
-
-
-def _parse_verb_anywhere(text: str) -> Verb | None:
-    found = _match_verb(text)
-    return _make_verb(found, text, is_leading=False) if found else None
 
 
 def _match_verb(text: str) -> re.Match[str] | None:

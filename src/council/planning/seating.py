@@ -96,9 +96,12 @@ def seat_council(
     head = table.assign_chair(chair, shared_member, spread, seated, apart=chair_apart)
     places = tuple(table.build_assignment(request, seated[request.name], seated.values()) for request in requests)
     everyone = (*places, head)
-    alone = table.local_only_notices(everyone)
     asked = [place.member for place in everyone]
-    lines = list_lines({*asked, *(member for place in everyone for member in place.fallbacks)}, settings, env)
+    fallbacks = dict.fromkeys(member for place in everyone for member in place.fallbacks)
+    has_only_local = list(table.candidates) == [LOCAL_CANDIDATE] and LOCAL_CANDIDATE.member in asked
+    alone = [LOCAL_ONLY_NOTICE] if has_only_local else []
+    unavailable = filter(None, (unavailable_reason(member, settings, env) for member in fallbacks))
+    lines = list_lines({*asked, *fallbacks}, settings, env)
     changes = format_model_changes(lines, asked, settings, env)
     shared = shared_vendor_notices((place.name, place.vendor) for place in places) if spread else ()
     return Seating(
@@ -107,7 +110,7 @@ def seat_council(
         (*alone, *shared),
         tuple(shared),
         hints=(*alone, *([ADD_MODELS_ADVICE] if alone else []), *changes),
-        remarks=(*shared, *table.unavailable_fallbacks(everyone)),
+        remarks=(*shared, *(f"Fallback unavailable: {why}." for why in unavailable)),
         lines=lines,
     )
 
@@ -287,20 +290,6 @@ class _Assigner:
         others = _first_of_other_vendors([*preferred, *self.candidates], {assigned.vendor})
         others.sort(key=lambda candidate: candidate.vendor in sitting)
         return tuple(candidate.member for candidate in others if candidate != LOCAL_CANDIDATE)
-
-    def unavailable_fallbacks(self, places: Iterable[SeatAssignment]) -> list[str]:
-        """Return one line for each unavailable fallback."""
-        written = dict.fromkeys(member for place in places for member in place.fallbacks)
-        return [
-            f"Fallback unavailable: {why}."
-            for member in written
-            if (why := unavailable_reason(member, self.settings, self.env))
-        ]
-
-    def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:
-        members = [place.member for place in places]
-        alone = list(self.candidates) == [LOCAL_CANDIDATE] and LOCAL_CANDIDATE.member in members
-        return [LOCAL_ONLY_NOTICE] if alone else []
 
 
 def _merge_settings(own: SeatSetting | None, inherited: SeatSetting | None) -> SeatSetting:

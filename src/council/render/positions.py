@@ -152,11 +152,8 @@ def _select_rows(rows: Sequence[Seated] | None, *required: str) -> list[Seated]:
 
 
 def _has_fields(row: object, required: Iterable[str]) -> bool:
-    return isinstance(row, dict) and all(_is_filled(row.get(name)) for name in required)
-
-
-def _is_filled(value: Any) -> bool:
-    return isinstance(value, str | list | tuple) and bool(value)
+    values = [row.get(name) for name in required] if isinstance(row, dict) else [None]
+    return all(isinstance(value, str | list | tuple) and value for value in values)
 
 
 def _normalize(text: str) -> str:

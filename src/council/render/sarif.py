@@ -49,8 +49,6 @@ REPOSITORY_URI = "."  # code scanning rejects a result without a location; this 
 
 
 class Text(TypedDict):
-    """A text in a log."""
-
     text: str
 
 
@@ -97,21 +95,15 @@ class Artifact(TypedDict):
 
 
 class Region(TypedDict):
-    """A line of a file."""
-
     startLine: int
 
 
 class PhysicalLocation(TypedDict):
-    """A place in a file."""
-
     artifactLocation: Artifact
     region: Region
 
 
 class Location(TypedDict):
-    """The place of a result."""
-
     physicalLocation: PhysicalLocation
 
 

@@ -75,6 +75,10 @@ def _one_of(*choices: str) -> ValueType:
     return ValueType("one of " + ", ".join(choices), lambda value: value in choices)
 
 
+def _text_with(description: str, content: Callable[[str], object]) -> ValueType:
+    return ValueType(description, lambda value: isinstance(value, str) and bool(content(value)))
+
+
 def _list_of(what: str, row: ValueType) -> ValueType:
     return ValueType(f"a list of {what}", lambda value: isinstance(value, list) and all(map(row.accepts, value)))
 
@@ -93,9 +97,7 @@ def _row_of(point: ExtensionPoint) -> ValueType:
 
 
 TEXT_VALUE = ValueType("a string", lambda value: isinstance(value, str))
-MEMBER_NAME = ValueType(
-    'a member such as "anthropic:claude-opus-4.6"', lambda value: isinstance(value, str) and bool(value.strip())
-)
+MEMBER_NAME = _text_with('a member such as "anthropic:claude-opus-4.6"', str.strip)
 MEMBER_NAMES = _list_of("members", MEMBER_NAME)
 VENDOR_NAMES = _list_of('vendors such as ["anthropic", "openai"]', MEMBER_NAME)
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
@@ -107,9 +109,7 @@ RATE = ValueType("a number of requests per second above 0", lambda value: _is_nu
 COUNT, RESULT_COUNT = _whole_number(1, 1000), _whole_number(1, 10)
 PACKET_TOKENS = _whole_number(1_000, 1_000_000, "of tokens ")
 DAYS = _whole_number(1, 36_500, "of days ")
-COMMAND = ValueType(
-    'a command such as "pass show council"', lambda value: isinstance(value, str) and bool(split_command(value))
-)
+COMMAND = _text_with('a command such as "pass show council"', split_command)
 BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
 HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
 DATABASE_URL = ValueType(
