@@ -40,6 +40,12 @@ def test_the_outcome_is_told_by_its_numbers(kind: str, more: dict[str, Any], lin
     assert outcome(kind, **more) == f"Outcome: {line}"
 
 
+@pytest.mark.parametrize(("on", "line"), [("answer", "recommend this"), ("conclusions", "reach the same conclusion")])
+def test_what_all_seats_share_is_the_answer_or_only_its_conclusion(on: str, line: str) -> None:
+    shown = tail(agreement="full", agreement_on=on, shared_by=["alpha", "beta", "gamma"])
+    assert shown[0] == f"They agree: all 3 {line}"
+
+
 def difference(point: str) -> str:
     sides = [{"seats": [seat], "position": said, "assumes": ""} for seat, said in (("alpha", "now"), ("beta", "later"))]
     return tail(differences=[{"point": point, "sides": sides}], agreement="none")[0]
@@ -47,6 +53,7 @@ def difference(point: str) -> str:
 
 def test_a_point_of_a_difference_is_shown_whole_up_to_its_longest_length() -> None:
     assert difference("t" * 90) == f"They differ: {'t' * 90}: now (alpha) or later (beta)"
+    assert difference("Storage: S3, or disks") == "They differ: Storage: S3, or disks: now (alpha) or later (beta)"
     assert difference("t" * 91) == "They differ: now (alpha) or later (beta)"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -24,7 +25,7 @@ from council.settings.schema import (
     TableList,
     access_of,
 )
-from council.settings.workspace_trust import load_trust, revoke_trust, store_trust
+from council.settings.workspace_trust import TrustRequest, load_trust, revoke_trust, store_trust
 
 HOSTILE = """
 report_dir = ".git/hooks"
@@ -414,3 +415,22 @@ def test_a_name_is_loopback_only_if_all_its_addresses_are(monkeypatch: pytest.Mo
     is_loopback.cache_clear()
     assert [is_loopback(name) for name in (*answers, "unknown")] == [True, False, False, False]
     is_loopback.cache_clear()
+
+
+def test_the_error_names_the_file_to_trust_unless_the_command_finds_it(project: Project) -> None:
+    values = {"report_dir": "out"}
+    commands = []
+    for name in ("council.toml", "pyproject.toml", "other.toml"):
+        request = TrustRequest(project.folder / name, project.folder, values, project.folder)
+        commands.append(re.findall("`(.*)`", message_for(request.error(), "cli"))[0])
+    assert commands == ["council trust", "council trust", "council trust other.toml"]
+
+
+def test_the_summary_names_three_keys_and_counts_the_others(project: Project) -> None:
+    keys = ("report_dir", "search.folder", "store.url", "store.owner", "notify")
+    summaries = []
+    for n in (3, 4):
+        values = dict.fromkeys(keys[:n], "x") | {"providers.lab": None}
+        summaries.append(TrustRequest(project.folder / "f", project.folder, values, project.folder).summary)
+    assert summaries[0].endswith("(report_dir, search.folder, store.url)")
+    assert summaries[1].endswith("(report_dir, search.folder, store.url and 1 more)")
