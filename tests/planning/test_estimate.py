@@ -43,7 +43,7 @@ def estimated(
     shorter: list[RehearsedCall], longer: list[RehearsedCall], prices: dict[str, Price | None] | None = None
 ) -> CostEstimate:
     by_name = prices or {"sim:m1": PLAIN}
-    cost = estimate_cost(shorter, longer, longer, QUESTION, lambda name: by_name[name], member)
+    cost = estimate_cost(shorter, longer, longer, QUESTION, lambda name: by_name[name], member, cache_points={})
     assert cost is not None
     return cost
 
@@ -97,7 +97,7 @@ def test_thinking_tokens_are_added_for_a_reasoning_member() -> None:
 def test_one_unknown_price_makes_the_estimate_unknown() -> None:
     step = call("aa", chain=("sim:m1", "odd:m9"))
     prices = {"sim:m1": PLAIN, "odd:m9": None}
-    assert estimate_cost([step], [step], [step], QUESTION, prices.__getitem__, member) is None
+    assert estimate_cost([step], [step], [step], QUESTION, prices.__getitem__, member, cache_points={}) is None
 
 
 def test_free_members_are_estimated_at_zero() -> None:
@@ -153,6 +153,7 @@ def test_a_member_that_cannot_be_made_has_the_output_cap_of_the_answer() -> None
 
     price = {"sim:m1": PLAIN}.__getitem__
     refused, known = (
-        estimate_cost([call("aa")], [call("aa")], [call("aa")], QUESTION, price, one) for one in (refuse, member)
+        estimate_cost([call("aa")], [call("aa")], [call("aa")], QUESTION, price, one, cache_points={})
+        for one in (refuse, member)
     )
     assert refused == known

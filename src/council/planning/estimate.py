@@ -155,12 +155,12 @@ def estimate_cost(
     member: Callable[[str], Member],
     *,
     hedge: bool = False,
-    cache_points: CachePoints | None = None,
+    cache_points: CachePoints,
 ) -> CostEstimate | None:
     """Return the estimated cost in dollars, or None if a price is unknown.
 
-    With `cache_points`, low and expected include the vendors' prompt caches. With `hedge`, two members of a seat may be
-    asked, so the worst cost is twice that of the most expensive one.
+    Low and expected include the vendors' prompt caches. With `hedge`, two members of a seat may be asked, so the worst
+    cost is twice that of the most expensive one.
     """
     names = {name for call in (*agreeing_calls, *disagreeing_calls, *longest_calls) for name in call.chain}
     prices = {name: price(name) for name in names}
@@ -170,8 +170,8 @@ def estimate_cost(
     if all(found == FREE for found in known.values()):
         return {"low": 0.0, "expected": 0.0, "worst": 0.0}
     question_tokens = estimate_tokens(question)
-    rules_of = find_rules(member) if cache_points is not None else lambda name: None
-    forecast = partial(forecast_cache, points=cache_points or {}, question_tokens=question_tokens, rules_of=rules_of)
+    rules_of = find_rules(member)
+    forecast = partial(forecast_cache, points=cache_points, question_tokens=question_tokens, rules_of=rules_of)
     expected = _usual_costs(disagreeing_calls, question_tokens, known, 1.0, forecast)
     seats: dict[str, Decimal] = {}
     phases: dict[str, Decimal] = {}
