@@ -65,7 +65,7 @@ def test_of_a_long_point_only_the_topic_is_shown() -> None:
 def test_reasons_beyond_the_third_are_counted() -> None:
     kinds: tuple[TrustFactKind, ...]
     kinds = ("disagree", "overturned", "contradictory_ruling", "contested", "no_seat")
-    limits = tuple(map(TrustFact, kinds))
+    limits = tuple(TrustFact(kind) for kind in kinds)
     minutes = drafts(RunBuilder()).close().minutes
     four, five = (build_tail(minutes, Trust("LOW", limits[:n]), load_wording("en"))[-1] for n in (4, 5))
     assert four.endswith("; 1 more reason in the report") and five.endswith("; 2 more reasons in the report")

@@ -124,7 +124,7 @@ def build_call(
         ask.words or DEFAULT_ANSWER_WORDS,
         replace(ask, messages=(), schema=None),
         step.timeout,
-        estimate_tokens(shared_prefix(ask)) if ask.shared else 0,
+        estimate_tokens(shared_prefix(ask)),
         hashlib.sha256(schema_json.encode()).hexdigest() if schema_json else "",
         list_prefixes(ask, question),
     )

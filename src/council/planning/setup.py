@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
 
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
@@ -153,7 +153,7 @@ def _list_plain_fields() -> list[str]:
 def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
     """Return a dataclass from its stored fields, without those of other versions."""
     values: dict[str, Any] = {}
-    for name in _list_field_names(kind):
+    for name in _list_field_names(cast("Any", kind)):
         if name in stored:
             value = stored[name]
             values[name] = _make_tuple(value) if isinstance(value, list | tuple) else value
