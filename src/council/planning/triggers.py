@@ -259,10 +259,10 @@ QUOTED_WORD = re.compile(r"`([^`\s]+)`")
 PATH_WORD = re.compile(r"[\w.@~-]*[\w@~-](?:/[\w.@~-]+)+/?|[\w-]+\.\w{1,8}\b|[\w.-]+/(?=\s|$)")
 NAMED_PART = re.compile(rf"([\w.-]+) {PART_WORDS}\b", re.IGNORECASE)
 MIN_NAME_CHARS = 3
-# Names of folders without their plural ending
 ORDINARY_NAMES = frozenset(
     [
         "app",
+        "apps",
         "api",
         "bin",
         "build",
@@ -272,8 +272,9 @@ ORDINARY_NAMES = frozenset(
         "desktop",
         "dev",
         "doc",
-        "document",
-        "download",
+        "docs",
+        "documents",
+        "downloads",
         "example",
         "git",
         "home",
@@ -284,7 +285,9 @@ ORDINARY_NAMES = frozenset(
         "package",
         "pkg",
         "project",
+        "projects",
         "repo",
+        "repos",
         "root",
         "server",
         "site",
@@ -292,8 +295,10 @@ ORDINARY_NAMES = frozenset(
         "src",
         "temp",
         "test",
+        "tests",
         "tmp",
         "tool",
+        "tools",
         "user",
         "web",
         "work",
@@ -310,7 +315,7 @@ def names_project(text: str, folder: Path) -> bool:
 
 def _has_project_name(text: str, folder: Path) -> bool:
     names = {find_root(folder).name, folder.name}
-    telling = [one for one in names if one.casefold().rstrip("s") not in ORDINARY_NAMES and len(one) >= MIN_NAME_CHARS]
+    telling = [one for one in names if one.casefold() not in ORDINARY_NAMES and len(one) >= MIN_NAME_CHARS]
     return any(_has_name(text, name) for name in telling)
 
 

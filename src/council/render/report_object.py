@@ -542,8 +542,7 @@ class StrongestSeat(Part):
     tokens: int | None = Field(description="Tokens of the seat's first answer, in and out.")
 
 
-def _unknown_trust() -> Trust:
-    return Trust(level="LOW", because=["made by a version that did not compute trust"])
+UNKNOWN_TRUST = Trust(level="LOW", because=["made by a version that did not compute trust"])
 
 
 class Report(Part):
@@ -564,7 +563,7 @@ class Report(Part):
         description="Only of the adversarial protocol: what became of the leading draft."
     )
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
-    trust: Trust = Field(default_factory=_unknown_trust)
+    trust: Trust = Field(default_factory=lambda: UNKNOWN_TRUST)
     notes: Notes | None = None
     gate: Gate | None = optional("Only with `report --fail-on`.")
     answer: str = Field(
@@ -726,8 +725,7 @@ def render_markdown(report: Report) -> str:
     lines.append(report.answer.strip() or "_There is no answer._")
     lines += ["\n".join(f"- {_format_finding(finding)}" for finding in report.findings)] if report.findings else []
     facts = [f"{report.quorum.ok} of {report.quorum.asked} seats", format_cost(report["cost"]), f"run {report.run}"]
-    lines.append(format_tail(report.tail))
-    lines.append(" · ".join(filter(None, facts)))
+    lines += [format_tail(report.tail), " · ".join(filter(None, facts))]
     return "\n\n".join(lines).replace("![", "!\\[")  # a model's image would be loaded from the web
 
 

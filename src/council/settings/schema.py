@@ -246,11 +246,8 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
 USER_KEYS = ("keys.command", "telemetry.content")  # refused in the file of a project, even with trust
 KEY_ACCESS: Mapping[str, Access] = {key: access for access, keys in KEYS_BY_ACCESS.items() for key in keys}
 KEY_PLACEHOLDERS = {
-    "providers": "NAME",
-    "seats": "NAME",
-    "rosters": "NAME",
-    "prices": "MEMBER",
-    "members": "MEMBER",
+    **dict.fromkeys(("providers", "seats", "rosters"), "NAME"),
+    **dict.fromkeys(("prices", "members"), "MEMBER"),
     "commands": "AGENT",
 }
 
