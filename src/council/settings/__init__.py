@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning, split_member
@@ -117,7 +117,8 @@ class SeatSetting:
     fallback: tuple[str, ...] | None = None
 
 
-class Profile(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Profile:
     """Preset of `--profile`: the judges' model tier, count and timeout."""
 
     tier: str
