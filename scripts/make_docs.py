@@ -50,7 +50,7 @@ from council.members.wires.stream_parser import MAX_JSON_PARTS
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
 from council.planning.setup import BatchLabel
-from council.render import report_parts
+from council.render import report_object
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
 from council.runs.service import Convener
@@ -59,13 +59,13 @@ from council.settings import DEFAULT_TIMEOUT_S, DEFAULTS, FLAG_KEYS, SEAT_FLAG, 
 from council.settings.catalogue import catalogue
 from council.settings.schema import (
     CONFIG_KEYS,
-    KEY_ACCESS,
     KEY_MEANINGS,
     KEY_PLACEHOLDERS,
     VARIABLE_MEANINGS,
     VARIABLES,
     Access,
     TableList,
+    access_of,
 )
 from council.store.interface import ANSWER_FAULTS, list_fields
 from council.types import Json, TrustFact
@@ -1139,7 +1139,7 @@ def _config_rows() -> dict[str, tuple[str, str, str, str, str, str]]:
             kind,
             _default_of(key),
             KEY_MEANINGS[key],
-            ACCESS_DOCS[KEY_ACCESS[key]],
+            ACCESS_DOCS[access_of(key)],
             _setters_of(key),
         )
     if unknown := KEY_MEANINGS.keys() - rows.keys():
@@ -1180,8 +1180,7 @@ def _default_of(key: str) -> str:
 
 def _setters_of(key: str) -> str:
     """Return the flag and the variable that set a key."""
-    *tables, leaf = key.split(".")
-    flags = [flag for name, (flag, parents) in FLAG_KEYS.items() if (*parents, name) == (*tables, leaf)]
+    flags = [f"--{name.replace('_', '-')}" for name, set_key in FLAG_KEYS.items() if set_key == key]
     if key in ("seats.NAME.model", "chair.model"):
         flags.append(f"{SEAT_FLAG} {'chair' if key.startswith('chair') else 'NAME'}=…")
     variable = VARIABLE_OF_KEY.get(key)
@@ -1392,10 +1391,10 @@ def _argument_row(name: str, hint: Any) -> tuple[str, str, str]:
 def _list_parts() -> list[type[BaseModel]]:
     found = [
         value
-        for value in vars(report_parts).values()
-        if isinstance(value, type) and issubclass(value, report_parts.Part)
+        for value in vars(report_object).values()
+        if isinstance(value, type) and issubclass(value, report_object.Part)
     ]
-    return [kind for kind in found if kind is not report_parts.Part]
+    return [kind for kind in found if kind not in (report_object.Part, report_object.Report)]
 
 
 def _field_table(kind: type[BaseModel]) -> str:

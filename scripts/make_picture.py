@@ -19,7 +19,7 @@ from typing import Any
 
 from council.engine.minutes import Minutes
 from council.events import Entry
-from council.render.html import render_html
+from council.render.formats import render_as
 from council.runs.service import Convener
 from scripted_endpoint import Reply, serve_replies
 
@@ -148,7 +148,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         entries = asyncio.run(run_council(Path(place)))
         run = (options.html or Path(place) / "run.html").resolve()
-        run.write_text(render_html(Minutes.fold(entries), entries), encoding="utf-8")
+        run.write_text(render_as(Minutes.fold(entries), "html", entries), encoding="utf-8")
         take_picture(run, options.output, *SIZE)
     print(f"{options.output}: {options.output.stat().st_size:,} bytes")
 

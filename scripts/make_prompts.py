@@ -20,7 +20,7 @@ from council import protocols
 from council.errors import QuorumLost
 from council.members.scripted import example_value
 from council.planning.plan import load_panel
-from council.planning.rehearsal import rehearse
+from council.planning.rehearsal import RehearsalInput, rehearse
 from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
 from council.settings import load_settings
@@ -236,9 +236,8 @@ async def rehearse_case(case: Case, way: Way = WAYS[0]) -> list[Step]:
     seats = {seat.name for seat in roster.seats} if way.once else set()
     answer = _make_caller(steps, absent, seats, dict(options), agree=way.agree)
     with suppress(QuorumLost):  # too few seats answer: the prompts so far are shown
-        await rehearse(
-            protocol, roster, question, dict(options), case.packet, agree=way.agree, answer=answer, look=case.look
-        )
+        given = RehearsalInput(protocol, roster, question, dict(options), case.packet, look=case.look)
+        await rehearse(given, agree=way.agree, answer=answer)
     return steps
 
 

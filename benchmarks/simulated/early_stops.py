@@ -18,7 +18,7 @@ from council.evals.sampling import PROTOCOL as VOTE
 from council.evals.sampling import VoteOptions, is_enough
 from council.evals.statistics import Comparison, Interval, bootstrap_mean, compare
 from council.planning.estimate import RehearsedCall, estimate_path_tokens
-from council.planning.rehearsal import make_fake_caller, rehearse
+from council.planning.rehearsal import RehearsalInput, make_fake_caller, rehearse
 from council.protocols import CHAIR, Protocol, get_protocol
 from council.types import CarryOut, Json, Outcome, Question, Roster, Seat, Step
 from simulation import (
@@ -123,7 +123,7 @@ async def _rehearse(protocol: Protocol, answer: CarryOut | None = None) -> list[
     clerk = Seat("clerk", "Clerk", member="sim0:small", vendor="sim0")
     calls: list[RehearsedCall] = []
     roster = Roster(seats, chair, (clerk,))
-    await rehearse(protocol, roster, Question(QUESTION), {}, agree=False, calls=calls, answer=answer)
+    await rehearse(RehearsalInput(protocol, roster, Question(QUESTION)), agree=False, calls=calls, answer=answer)
     return calls
 
 

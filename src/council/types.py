@@ -227,6 +227,11 @@ class Roster:
         """Return every member that may be called, including fallbacks."""
         return tuple(dict.fromkeys(name for seat in self.all_seats for name in (seat.member, *seat.fallbacks)))
 
+    def map_seats(self, change: Callable[[Seat], Seat]) -> Roster:
+        """Return the roster with every seat changed."""
+        chair = change(self.chair) if self.chair else None
+        return Roster(tuple(map(change, self.seats)), chair, tuple(map(change, self.helpers)))
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

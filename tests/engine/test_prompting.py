@@ -16,7 +16,7 @@ from council import events as ev
 from council import protocols
 from council.engine.prompting import PARTS_FOLDER, PROTOCOLS_FOLDER, Prompts, load_prompt
 from council.errors import PromptError
-from council.planning.rehearsal import rehearse
+from council.planning.rehearsal import RehearsalInput, rehearse
 from council.settings.catalogue import catalogue
 from council.types import Outcome, Question, Roster, Round, Seat, Statement
 from tests.paths import DATA
@@ -202,7 +202,8 @@ async def asked_in_rehearsal(name: str, *, small: bool, agree: bool, domain: str
         tuple(replace(seat, small=small) for seat in protocol.seats),
         protocol.chair and replace(protocol.chair, small=small),
     )
-    entries = await rehearse(protocol, roster, Question("Tabs or spaces?", domain=domain), {}, agree=agree)
+    given = RehearsalInput(protocol, roster, Question("Tabs or spaces?", domain=domain))
+    entries = await rehearse(given, agree=agree)
     return [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
 
 

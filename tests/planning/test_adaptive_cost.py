@@ -9,7 +9,7 @@ import pytest
 
 from council.calling.budget import max_billed_tokens
 from council.planning.plan import Plan
-from council.planning.rehearsal import rehearse_both_ways
+from council.planning.rehearsal import RehearsalInput, rehearse_both_ways
 from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +40,8 @@ async def plan_both(models: Sequence[str], **flags: object) -> tuple[Plan, Plan,
     try:
         for protocol in ("adaptive", "collaborative"):
             plan = await convener.plan(["Should we move to Postgres 17 this quarter?"], protocol=protocol)
-            *_, longest = await rehearse_both_ways(
-                plan.protocol, plan.roster, plan.question, dict(plan.options), plan.packet
-            )
+            given = RehearsalInput(plan.protocol, plan.roster, plan.question, dict(plan.options), plan.packet)
+            *_, longest = await rehearse_both_ways(given)
             tokens.append(sum(max_billed_tokens(convener.members(call.chain[0]), call.ask) for call in longest))
             plans.append(plan)
     finally:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from council.calling.budget import MIN_ANSWER_TOKENS, TOKENS_PER_WORD, max_answer_tokens
 from council.engine.plan_object import CostEstimate
+from council.errors import ConfigError
 from council.members.base import DEFAULT_MAX_TOKENS, Member
 from council.members.scripted import Scripted
 from council.money import FREE, Price, Rates
-from council.planning.estimate import ESTIMATED_THINKING_TOKENS, RehearsedCall, build_call, estimate_cost
+from council.planning.estimate import (
+    ESTIMATED_THINKING_TOKENS,
+    RehearsedCall,
+    build_call,
+    estimate_cost,
+    with_effort,
+)
 from council.types import Ask, Step, estimate_tokens
 from tests.paths import ROOT
 
@@ -35,7 +43,7 @@ def estimated(
     shorter: list[RehearsedCall], longer: list[RehearsedCall], prices: dict[str, Price | None] | None = None
 ) -> CostEstimate:
     by_name = prices or {"sim:m1": PLAIN}
-    cost = estimate_cost(shorter, longer, longer, QUESTION, lambda name: by_name[name], member)
+    cost = estimate_cost(shorter, longer, longer, QUESTION, lambda name: by_name[name], member, cache_points={})
     assert cost is not None
     return cost
 
@@ -89,7 +97,7 @@ def test_thinking_tokens_are_added_for_a_reasoning_member() -> None:
 def test_one_unknown_price_makes_the_estimate_unknown() -> None:
     step = call("aa", chain=("sim:m1", "odd:m9"))
     prices = {"sim:m1": PLAIN, "odd:m9": None}
-    assert estimate_cost([step], [step], [step], QUESTION, prices.__getitem__, member) is None
+    assert estimate_cost([step], [step], [step], QUESTION, prices.__getitem__, member, cache_points={}) is None
 
 
 def test_free_members_are_estimated_at_zero() -> None:
@@ -124,3 +132,28 @@ def test_docs_money_md_has_the_numbers_of_the_formula() -> None:
         f"at least {MIN_ANSWER_TOKENS:,} and at most {DEFAULT_MAX_TOKENS:,} tokens",
     ):  # fmt: skip
         assert words in page
+
+
+def test_another_effort_changes_the_call_and_the_same_one_does_not() -> None:
+    plain = call("aa")
+    assert with_effort(plain, "high").ask == replace(plain.ask, effort="high")
+    assert with_effort(plain, None) is plain
+
+
+def test_only_the_shared_part_of_a_prompt_is_counted_for_a_warm_start() -> None:
+    messages = ({"role": "user", "content": "x" * 900},)
+    asks = [Ask("draft/beta", messages, shared=shared) for shared in (300, 0)]
+    steps = [Step(ask, "beta", ("sim:m1",), lambda said: None, lambda said, words: asks[0]) for ask in asks]
+    assert [build_call(step, {}, QUESTION).shared_tokens for step in steps] == [100, 0]
+
+
+def test_a_member_that_cannot_be_made_has_the_output_cap_of_the_answer() -> None:
+    def refuse(name: str) -> Member:
+        raise ConfigError("no such agent")
+
+    price = {"sim:m1": PLAIN}.__getitem__
+    refused, known = (
+        estimate_cost([call("aa")], [call("aa")], [call("aa")], QUESTION, price, one, cache_points={})
+        for one in (refuse, member)
+    )
+    assert refused == known

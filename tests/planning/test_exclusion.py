@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from council.errors import UsageError
+from council.planning.exclusion import require_allowed
 from council.planning.plan import Plan
 from council.runs.service import Convener
+from council.settings import load_settings
 
 pytestmark = pytest.mark.anyio
 KEYS = {"a": "ANTHROPIC_API_KEY", "o": "OPENAI_API_KEY", "g": "GEMINI_API_KEY", "r": "OPENROUTER_API_KEY"}
@@ -135,3 +137,12 @@ async def test_members_named_one_by_one_are_used() -> None:
 async def test_one_member_is_enough_for_one_seat() -> None:
     plan = await make_plan("ao", protocol="quick", exclude_family="anthropic")
     assert [seat.vendor for seat in plan.roster.seats] == ["openai"]
+
+
+@pytest.mark.parametrize(("name", "vendor"), [("Sonnet", "anthropic"), ("GPT-5.2", "openai"), ("gpt-5.2", "openai")])
+def test_the_vendor_of_a_name_does_not_depend_on_its_capitals(name: str, vendor: str) -> None:
+    settings = load_settings(Path.cwd(), {})
+    with pytest.raises(UsageError, match=f'names "{name}", and .* excludes its vendor "{vendor}"'):
+        require_allowed(name, {vendor}, settings, {})
+    require_allowed(name, {"google"}, settings, {})
+    require_allowed("nonsense", {vendor}, settings, {})

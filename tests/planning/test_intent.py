@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from council import protocols
 from council.errors import UsageError
-from council.planning.intent import ChosenBy, Intent, parse_intent
+from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
 from council.protocols import Protocol
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
@@ -729,3 +729,23 @@ def test_a_third_party_protocol_declares_the_tasks_that_verbs_choose(words: str,
     finally:
         protocols._registered.pop("own-tasks")
     assert (found.task, found.question) == (task, question)
+
+
+@pytest.mark.parametrize(
+    ("words", "flags", "protocol", "placed"),
+    [
+        ([], {}, None, (["some text"], None)),
+        (["-"], {}, None, (["some text"], None)),
+        (["ask"], {}, "judges", (["ask", "some text"], None)),
+        ([], {}, "collaborative", (["some text"], None)),
+        ([], {}, "judges", (["validate", "-"], "some text")),
+        (["review"], {}, None, (["review"], "some text")),
+        (["validate"], {}, None, (["validate", "-"], "some text")),
+        (["validate", "this"], {}, None, (["validate", "this"], "some text")),
+        (["explain this: -"], {}, None, (["explain this:"], "some text")),
+    ],
+)
+def test_piped_text_is_the_question_only_if_the_words_have_none(
+    words: list[str], flags: dict[str, Any], protocol: str | None, placed: tuple[list[str], str | None]
+) -> None:
+    assert place_piped_text(words, "some text", flags, protocol=protocol, known=KNOWN) == placed

@@ -25,7 +25,7 @@ from council.members.scripted import Scripted
 from council.planning import rehearsal
 from council.planning.intent import Inferred
 from council.planning.plan import Plan
-from council.planning.rehearsal import rehearse
+from council.planning.rehearsal import RehearsalInput, rehearse
 from council.planning.setup import RunSetup
 from council.protocols import Protocol
 from council.runs.service import Convener
@@ -103,7 +103,9 @@ async def test_a_dry_run_sends_nothing_and_makes_no_folder(convener: Convener) -
 
 async def test_a_rehearsal_emits_the_events_of_a_whole_run() -> None:
     protocol = protocols.get_protocol("triad")
-    entries = await rehearse(protocol, Roster(protocol.seats, protocol.chair), Question("?"), {}, agree=True)
+    entries = await rehearse(
+        RehearsalInput(protocol, Roster(protocol.seats, protocol.chair), Question("?")), agree=True
+    )
     assert [entry.event.type for entry in entries].count("statement") == 4
     assert isinstance(entries[-1].event, ev.PhaseEnded)
 

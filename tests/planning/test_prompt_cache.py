@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from council.members.base import CacheRules
-from council.planning.prompt_cache import (
-    CachedCall,
+from council.planning.estimate import (
     CacheUse,
     Prefix,
+    RehearsedCall,
     find_cache_points,
     forecast_cache,
     list_prefixes,
@@ -21,11 +21,11 @@ PACKET, TURN = Prefix("packet", 6000), Prefix("turn", 6500)
 RULES = {"a:1": POINTS, "b:1": BY_ITSELF, "g:1": CacheRules(4096, schema_first=False)}
 
 
-def call(key: str, *prefixes: Prefix, member: str = "a:1", form: str = "") -> CachedCall:
-    return CachedCall(key, member, form, prefixes or (PACKET,))
+def call(key: str, *prefixes: Prefix, member: str = "a:1", form: str = "") -> RehearsedCall:
+    return RehearsedCall(key, (member,), 0, frozenset(), 0, Ask(key, ()), form=form, prefixes=prefixes or (PACKET,))
 
 
-def points(*calls: CachedCall, warm: bool = True) -> dict[str, tuple[int, ...]]:
+def points(*calls: RehearsedCall, warm: bool = True) -> dict[str, tuple[int, ...]]:
     return find_cache_points(calls, 20, RULES.get, warm_start=warm)
 
 
@@ -44,7 +44,7 @@ def test_a_beginning_that_two_requests_have_is_marked_in_both() -> None:
         call("merge/chair", Prefix("another packet", 6000)),
     ],
 )
-def test_a_beginning_that_only_one_request_has_is_not_marked(other: CachedCall) -> None:
+def test_a_beginning_that_only_one_request_has_is_not_marked(other: RehearsedCall) -> None:
     assert points(call("draft/alpha"), other) == {}
 
 

@@ -42,18 +42,12 @@ def settings_with(
 ) -> Settings:
     base = load_settings(Path("no/such/folder"), {"XDG_CONFIG_HOME": "no/such/folder", **env})
     own = {name: Provider(name, base_url="http://127.0.0.1:1/v1", vendor=name) for name in providers}
-    return Settings(
+    return dataclasses.replace(
+        base,
         providers={**base.providers, **own},
         models=models or {},
         seats=seats or {},
         chair=chair or SeatSetting(),
-        rosters={},
-        search={},
-        budget={},
-        general={},
-        timeout=None,
-        report_dir="",
-        variables={},
         origins={
             **base.origins,
             **{f"providers.{name}": Origin(OriginKind.PROJECT_FILE, "council.toml") for name in providers},

@@ -143,3 +143,8 @@ def test_a_fix_keeps_its_lines() -> None:
 def test_a_run_without_a_verdict_says_so() -> None:
     (command,) = commands(render(report(verdict=None, confidence=None, status="failed")))
     assert command == Command("warning", {"title": "Council"}, "no verdict, the run is failed, 0 findings")
+
+
+def test_a_disputed_finding_ends_with_its_opponents() -> None:
+    assert annotation(finding(disputed=True, disputed_by=["judge-3"])).message.endswith("\nDisputed by judge-3.")
+    assert "isputed" not in annotation(finding()).message

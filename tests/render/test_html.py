@@ -10,12 +10,13 @@ import re
 import pytest
 
 from council.engine.minutes import Minutes
-from council.render.html import PAGE_DIR, bundle, render_html
+from council.render.html import PAGE_DIR, bundle, render_run
+from council.render.report import FinishedRun
 from tests.render.runs import RunBuilder, collaborative
 
 
 def render(builder: RunBuilder) -> str:
-    return render_html(Minutes.fold(builder.entries), builder.entries)
+    return "".join(render_run(FinishedRun(Minutes.fold(builder.entries), builder.entries)))
 
 
 def content_of(tag: str, text: str) -> str:

@@ -95,3 +95,13 @@ def test_control_characters_are_removed_and_text_stays() -> None:
 def test_a_location_that_was_not_found_says_so() -> None:
     (failure,) = suite(report(finding(verified=False))).iter("failure")
     assert "The location was not found in the packet." in str(failure.text)
+
+
+def test_only_a_finding_that_was_not_verified_has_a_caveat() -> None:
+    texts = [next(suite(report(finding(verified=checked))).iter("failure")).text or "" for checked in (True, False)]
+    assert [text.count("The location was not found in the packet.") for text in texts] == [0, 1]
+
+
+def test_a_result_without_a_kind_has_no_type() -> None:
+    (skipped,) = suite(report(verdict=None)).iter("skipped")
+    assert skipped.attrib == {"message": "no verdict"}

@@ -25,9 +25,16 @@ def console(width: int = 120, height: int = 40) -> Console:
     return Console(file=StringIO(), width=width, height=height, force_terminal=True, color_system=None)
 
 
+def make_view(width: int = 120, height: int = 40, ascii: bool = False) -> LiveView:
+    """Return a view that builds the lines for a terminal of this size, and draws none."""
+    view = LiveView(StringIO(), ascii=ascii)
+    view.console = Console(file=StringIO(), width=width, height=height, color_system=None)
+    return view
+
+
 def draw(builder: RunBuilder, width: int = 120, later: float = 0.0, ascii: bool = False, height: int = 40) -> list[str]:
     """Draw the table `later` seconds after the last entry."""
-    view = LiveView(console(width, height), ascii=ascii)
+    view = make_view(width, height, ascii)
     for entry in builder.entries:
         view.on_event(entry)
     view.tick(builder.at + later)
@@ -136,7 +143,7 @@ def test_phase_is_never_broken_in_two_lines() -> None:
 
 @pytest.mark.behaviour("50-fetch-shown")
 def test_weights_fetch_is_a_bar_with_megabytes() -> None:
-    view = LiveView(console())
+    view = make_view()
     view.on_event(Entry(0, 5.0, ev.Fetching("SmolLM2", 46_500_000, 93_000_000)))
     paper = console()
     paper.print(SegmentLines(view.build_lines(), new_lines=True))
@@ -165,7 +172,7 @@ def test_model_text_cannot_control_the_terminal_or_rich() -> None:
 
 @pytest.mark.behaviour("50-resume-summary-line")
 def test_earlier_entries_of_a_resumed_run_are_counted_in_the_header() -> None:
-    view = LiveView(console())
+    view = make_view()
     view.catch_up(one_absent().entries[:-1])
     paper = console()
     paper.print(SegmentLines(view.build_lines(), new_lines=True))
@@ -183,7 +190,7 @@ def test_nothing_is_drawn_where_no_terminal_is() -> None:
 
 def test_standard_output_is_not_redirected() -> None:
     before = sys.stdout
-    view = LiveView(console())
+    view = make_view()
     view.on_event(RunBuilder().entries[0])
     assert sys.stdout is before
     view.close()
@@ -466,3 +473,17 @@ def test_a_prompt_keeps_its_lines_and_the_table_continues_below(terminal: TestTe
     assert next(n for n, line in enumerate(text) if "run r7k2" in line) < text.index("Your seat is beta.")
     assert sum("run r7k2" in line for line in text[text.index("Your seat is beta.") :]) == 1
     view.close()
+
+
+def test_a_run_that_is_being_stopped_says_so_in_the_header_until_it_has_ended() -> None:
+    view = make_view()
+    view.on_event(RunBuilder().entries[0])
+
+    def header() -> str:
+        return " ".join(text.plain for text in view._build_header())
+
+    assert "stopping" not in header()
+    view.show_stopping()
+    assert "stopping; Ctrl-C again ends at once" in header()
+    view.close()
+    assert "stopping" not in header()

@@ -294,6 +294,11 @@ def test_diagram_shows_phases_seats_and_skipped_phases() -> None:
     assert "p_triage -.-> p_attack\n    p_triage --> p_verdict\n    p_verdict --> answer" in text
 
 
+def test_a_seat_of_the_diagram_without_a_role_has_only_its_name() -> None:
+    text = render_mermaid(RunBuilder(plan("judges")).phase("judge").answer("explorer", "found it").minutes)
+    assert 'p_judge_explorer["explorer"]' in text
+
+
 def test_diagram_marks_absent_seats() -> None:
     assert 'p_draft_beta["beta<br/>Practical Builder<br/>failed(server)"]:::absent' in render_mermaid(
         one_absent().minutes

@@ -256,3 +256,12 @@ def test_a_phase_of_a_resumed_run_shows_the_time_since_it_was_resumed() -> None:
     builder.answer("beta", "b").answer("gamma", "c").end_phase().close("Yes.")
     (line,) = [line for line in plain_lines(builder, every_event=False) if line.startswith("draft")]
     assert line.startswith("draft 3/3 ") and "min" not in line
+
+
+def test_a_statement_of_a_fork_names_its_run_and_a_stopped_run_its_reason() -> None:
+    builder = RunBuilder(plan(fork={"run": "r1aa", "from": "improve"})).phase("draft")
+    builder.answer("alpha", "alpha drafts this.", attempts=0).end_phase()
+    lines = plain_lines(builder.close("", status="incomplete", stopped="budget"))
+    assert lines[-1].startswith("council r7k2 incomplete (budget) 7 calls ")
+    assert plain_lines(collaborative())[-1].startswith("council r7k2 complete 7 calls ")
+    assert "council r7k2 draft alpha ok 3 words 3.2s taken from r1aa" in lines

@@ -335,3 +335,43 @@ def test_a_referee_who_names_last_positions_does_not_tell_whether_the_first_answ
     minutes = builder.close("Wait.", details={"referee": {"shared_by": ["alpha"]}}).minutes
     found = Report.from_dict(read_report(minutes)).strongest
     assert found and (found.seat, found.changed, found.unknown) == ("alpha", None, "not_recorded")
+
+
+def test_a_row_of_claims_has_the_words_of_the_first_and_its_topic_if_there_is_no_question() -> None:
+    claims = [claim("alpha", "Is it safe?"), claim("beta", "", claim="It is slow.")]
+    rows = build_positions(answered().close(claims=claims).minutes)
+    assert [(row["topic"], row["text"]) for row in rows] == [
+        ("Is it safe?", "alpha: yes"),
+        ("It is slow.", "It is slow."),
+    ]
+
+
+def test_before_the_rules_have_run_the_first_answer_stays_the_one_that_others_agree_with() -> None:
+    talk = RunBuilder(plan("general")).phase("r1")
+    for name, answer in (("alpha", "2 weeks"), ("beta", "6 weeks"), ("gamma", "6 weeks")):
+        claims = [{"question": "How long?", "answer": answer, "text": f"{name}: {answer}"}]
+        talk.answer(name, "x", reply={"claims": claims})
+    (row,) = build_positions(talk.minutes)
+    assert cells(row) == "aqq"
+
+
+def test_a_draft_with_just_the_smallest_share_of_the_answer_is_close_to_it() -> None:
+    words = [f"w{n}" for n in range(22)]  # 20 sequences of three words
+    answer = " ".join(words)
+
+    def find_share(common: int) -> float | None:
+        draft = " ".join([*words[:common], *(f"x{n}" for n in range(20))])
+        builder = RunBuilder().phase("draft").answer("alpha", draft).answer("beta", "Wait.").end_phase()
+        closest = read_report(builder.close(answer).minutes)["changed"]["closest_draft"]
+        return closest["share"] if closest else None
+
+    assert (find_share(8), find_share(7)) == (0.3, None)
+
+
+@pytest.mark.parametrize("cheapest", [0.0, 0.01])
+def test_a_draft_without_a_cost_gives_no_cost_of_one_model(cheapest: float) -> None:
+    builder = RunBuilder().phase("draft")
+    for name, usd in (("alpha", cheapest), ("beta", 0.02)):
+        builder.add(Billed(f"draft/{name}", name, 1, "scripted:m1", usd, False)).answer(name, "It is so.")
+    one_model = read_report(builder.end_phase().close("It is so.").minutes)["changed"]["one_model"]
+    assert (one_model is not None) == (cheapest > 0)

@@ -15,8 +15,7 @@ from council.protocols.judges.report import ReviewFields
 from council.protocols.panel.report import PanelFields
 from council.protocols.ranking.report import RankingFields
 from council.protocols.refine.report import RefineFields
-from council.render import report_parts
-from council.render.report_object import Report
+from council.render import report_object
 from council.runs.ci_gate import GateDecision
 from council.types import (
     CheckedError,
@@ -54,31 +53,31 @@ PROTOCOL_FIELDS = (AdaptiveFields, AdversarialFields, PanelFields, RankingFields
 
 def test_a_report_has_the_fields_of_its_object_and_those_that_protocols_and_the_gate_add() -> None:
     added = {name for row in PROTOCOL_FIELDS for name in row.__annotations__}
-    assert names_of(Report) == {*records.ReportObject.__annotations__, *added, "gate"}
-    assert names_of(report_parts.Gate) == set(GateDecision.__annotations__)
+    assert names_of(report_object.Report) == {*records.ReportObject.__annotations__, *added, "gate"}
+    assert names_of(report_object.Gate) == set(GateDecision.__annotations__)
 
 
 @pytest.mark.parametrize(
     ("row", "part"),
     [
-        (records.ReportSeatRow, report_parts.ReportSeat),
-        (records.SeatLookupRow, report_parts.SeatLookup),
-        (records.HedgeRow, report_parts.Hedge),
-        (records.DegradedRow, report_parts.Degraded),
-        (records.QuorumCounts, report_parts.Quorum),
-        (records.CallCounts, report_parts.Calls),
-        (records.CostRow, report_parts.Cost),
-        (records.StopRow, report_parts.Stop),
-        (records.TrustRow, report_parts.Trust),
-        (TrustFactRow, report_parts.TrustFactRow),
-        (records.CheckRow, report_parts.Check),
-        (CheckedErrorRow, report_parts.CheckedErrorRow),
-        (records.StrongestRow, report_parts.StrongestSeat),
-        (records.PositionCell, report_parts.SeatPosition),
-        (records.SectionRow, report_parts.AnswerSection),
-        (records.ClosestDraft, report_parts.ClosestDraft),
-        (records.OneModelCost, report_parts.OneModel),
-        (records.ChangedRow, report_parts.Changed),
+        (records.ReportSeatRow, report_object.ReportSeat),
+        (records.SeatLookupRow, report_object.SeatLookup),
+        (records.HedgeRow, report_object.Hedge),
+        (records.DegradedRow, report_object.Degraded),
+        (records.QuorumCounts, report_object.Quorum),
+        (records.CallCounts, report_object.Calls),
+        (records.CostRow, report_object.Cost),
+        (records.StopRow, report_object.Stop),
+        (records.TrustRow, report_object.Trust),
+        (TrustFactRow, report_object.TrustFactRow),
+        (records.CheckRow, report_object.Check),
+        (CheckedErrorRow, report_object.CheckedErrorRow),
+        (records.StrongestRow, report_object.StrongestSeat),
+        (records.PositionCell, report_object.SeatPosition),
+        (records.SectionRow, report_object.AnswerSection),
+        (records.ClosestDraft, report_object.ClosestDraft),
+        (records.OneModelCost, report_object.OneModel),
+        (records.ChangedRow, report_object.Changed),
     ],
 )
 def test_a_row_has_the_fields_of_its_part_of_a_report(row: Any, part: type[BaseModel]) -> None:

@@ -110,7 +110,7 @@ def test_times_of_a_report_are_in_milliseconds() -> None:
 
 def test_paths_of_findings_are_those_in_the_repository() -> None:
     """A run in the folder `shop` has paths relative to it, and so have its judges."""
-    found = {"path": "cart.py", "location": "cart.py:7", "problem": "cart.py is long"}
+    found = {"path": "cart.py", "location": "cart.py:7", "ref": "cart.py:9", "problem": "cart.py is long"}
     said = [
         {"seat": "judge-1", "location": "cart.py:8"},
         {"seat": "judge-2", "location": "order.py:1"},
@@ -119,7 +119,7 @@ def test_paths_of_findings_are_those_in_the_repository() -> None:
     kept = {"path": "", "problem": "no tests"}
     findings = [found, found | {"by_judge": said}, kept, "a text"]
     value = build_report(RunBuilder(plan(packet={"prefix": "shop/"})).close(findings=findings).minutes)
-    moved = found | {"path": "shop/cart.py", "location": "shop/cart.py:7"}
+    moved = found | {"path": "shop/cart.py", "location": "shop/cart.py:7", "ref": "shop/cart.py:9"}
     assert value["findings"] == [
         moved,
         moved | {"by_judge": [said[0] | {"location": "shop/cart.py:8"}, *said[1:]]},

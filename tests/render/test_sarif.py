@@ -180,3 +180,12 @@ def test_absent_seat_is_a_notification_and_an_incomplete_run_is_no_success() -> 
 
 def test_the_same_report_is_the_same_bytes() -> None:
     assert render(report(finding())) == render(report(finding()))
+
+
+def test_a_result_says_whether_its_line_exists_and_who_disputes_it() -> None:
+    located = result(finding(location_state="located", disputed=True, disputed_by=["judge-3"]))
+    assert located["properties"]["location_state"] == "located"
+    assert located["message"]["text"].endswith("(critical, found by 2 of 3, disputed by judge-3)")
+    plain = result(finding())
+    assert "location_state" not in plain["properties"]
+    assert plain["message"]["text"].endswith("(critical, found by 2 of 3)")

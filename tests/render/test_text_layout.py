@@ -10,6 +10,7 @@ from council.render.text_layout import (
     count_rows,
     cut,
     cut_start,
+    cut_words,
     find_hidden,
     fit_columns,
     last_blocks,
@@ -180,3 +181,8 @@ def test_the_last_blocks_of_a_text(text: str, limit: int, kept: str) -> None:
 )
 def test_ascii_forms(text: str, plain: str) -> None:
     assert to_ascii(text) == plain
+
+
+def test_a_text_of_exactly_the_width_is_kept_and_a_mark_of_exactly_the_width_stands_alone() -> None:
+    assert (cut_words("one two", 7), cut_words("one two", 6)) == ("one two", "one …")
+    assert (cut_start("one two", 7, "..."), cut_start("one two", 3, "...")) == ("one two", "...")

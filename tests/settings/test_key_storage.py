@@ -229,3 +229,18 @@ def test_the_file_of_a_project_cannot_name_the_command(
     Path("council.toml").write_text('[keys]\ncommand = "/bin/echo"\n')
     assert run(["--dry-run", "--trust", "Should the archive move?"]) == 2
     assert '"keys.command" is not allowed in the file of a project' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("code", "key"), [(0, KEY), (1, ""), (2, "")])
+def test_what_a_command_prints_counts_only_if_it_succeeds(tmp_path: Path, code: int, key: str) -> None:
+    command = tmp_path / "keys"
+    command.write_text(f"#!/bin/sh\necho {KEY}\nexit {code}\n")
+    command.chmod(0o700)
+    assert key_storage.read_keys(str(command), ["A_KEY"], {}) == {"A_KEY": key}
+
+
+def test_a_key_that_a_command_did_not_have_is_asked_for_again_after_a_while() -> None:
+    ages = (0.0, key_storage.RETRY_S, key_storage.RETRY_S + 1)
+    assert [key_storage._is_current(("", 0.0), now) for now in ages] == [True, False, False]
+    assert [key_storage._is_current((KEY, 0.0), now) for now in ages] == [True, True, True]
+    assert not key_storage._is_current(None, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -15,8 +16,16 @@ from council.calling.pricing import find_price
 from council.errors import ConfigError, TrustRequired, message_for
 from council.settings import Settings, load_settings
 from council.settings.network import describe_key_leak, is_loopback
-from council.settings.schema import CONFIG_KEYS, KEY_ACCESS, KEY_PLACEHOLDERS, Access, TableList, access_of
-from council.settings.workspace_trust import load_trust, revoke_trust, store_trust
+from council.settings.schema import (
+    CONFIG_KEYS,
+    KEY_ACCESS,
+    KEY_PLACEHOLDERS,
+    KEYS_BY_ACCESS,
+    Access,
+    TableList,
+    access_of,
+)
+from council.settings.workspace_trust import TrustRequest, load_trust, revoke_trust, store_trust
 
 HOSTILE = """
 report_dir = ".git/hooks"
@@ -76,7 +85,10 @@ def schema_keys(keys: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
 
 @pytest.mark.behaviour("14-trust-keys-classified")
 def test_every_key_of_the_schema_is_classified() -> None:
-    assert set(schema_keys(CONFIG_KEYS)) == set(KEY_ACCESS)
+    tables = {name for name in KEYS_BY_ACCESS[Access.TRUSTED] if isinstance(CONFIG_KEYS[name], Mapping)}
+    inside = {key for key in schema_keys(CONFIG_KEYS) if key.partition(".")[0] in tables}
+    assert set(schema_keys(CONFIG_KEYS)) - inside == set(KEY_ACCESS) - tables
+    assert {access_of(key) for key in inside} == {Access.TRUSTED}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +96,8 @@ def test_every_key_of_the_schema_is_classified() -> None:
     [
         ("providers.lab.base_url", Access.TRUSTED), ("providers.lab", Access.TRUSTED), ("prices.'x:*'", Access.TRUSTED),
         ("seats.alpha", Access.FREE), ("seats.alpha.model", Access.MEMBER), ("rosters.board", Access.FREE),
-        ("commands.codex.idle", Access.TRUSTED), ("budget.max_cost", Access.LOWER), ("a_key.of_tomorrow", Access.TRUSTED),
+        ("commands.codex.idle", Access.TRUSTED), ("search", Access.TRUSTED), ("store.url", Access.TRUSTED),
+        ("budget.max_cost", Access.LOWER), ("a_key.of_tomorrow", Access.TRUSTED),
     ],
 )  # fmt: skip
 def test_the_access_of_a_key_is_that_of_its_row(key: str, access: Access) -> None:
@@ -402,3 +415,22 @@ def test_a_name_is_loopback_only_if_all_its_addresses_are(monkeypatch: pytest.Mo
     is_loopback.cache_clear()
     assert [is_loopback(name) for name in (*answers, "unknown")] == [True, False, False, False]
     is_loopback.cache_clear()
+
+
+def test_the_error_names_the_file_to_trust_unless_the_command_finds_it(project: Project) -> None:
+    values = {"report_dir": "out"}
+    commands = []
+    for name in ("council.toml", "pyproject.toml", "other.toml"):
+        request = TrustRequest(project.folder / name, project.folder, values, project.folder)
+        commands.append(re.findall("`(.*)`", message_for(request.error(), "cli"))[0])
+    assert commands == ["council trust", "council trust", "council trust other.toml"]
+
+
+def test_the_summary_names_three_keys_and_counts_the_others(project: Project) -> None:
+    keys = ("report_dir", "search.folder", "store.url", "store.owner", "notify")
+    summaries = []
+    for n in (3, 4):
+        values = dict.fromkeys(keys[:n], "x") | {"providers.lab": None}
+        summaries.append(TrustRequest(project.folder / "f", project.folder, values, project.folder).summary)
+    assert summaries[0].endswith("(report_dir, search.folder, store.url)")
+    assert summaries[1].endswith("(report_dir, search.folder, store.url and 1 more)")

@@ -19,9 +19,9 @@ import simulation
 from council.errors import UsageError
 from council.evals.matrix import Matrix, read_csv, read_matrix
 from council.planning.estimate import estimate_path_tokens
-from council.planning.rehearsal import rehearse_both_ways
+from council.planning.rehearsal import RehearsalInput, rehearse_both_ways
 from council.protocols import CHAIR, get_protocol
-from council.types import Packet, Question, Roster, Seat
+from council.types import Question, Roster, Seat
 from early_stops import ArmTokens
 from simulation import TRUTH, Members
 from tests.paths import ROOT
@@ -137,7 +137,7 @@ def test_the_tokens_of_the_shortest_and_of_the_longest_path_are_those_of_the_pla
 
     async def measure() -> None:
         question = Question(early_stops.QUESTION)
-        _, _, shorter, longer, _ = await rehearse_both_ways(protocol, roster, question, {}, Packet())
+        _, _, shorter, longer, _ = await rehearse_both_ways(RehearsalInput(protocol, roster, question))
         tokens = await early_stops.estimate_arm_tokens()
         stop, dispute = (estimate_path_tokens(calls, question.text) for calls in (shorter, longer))
         assert tokens.paths["stopped"] == stop.input + stop.output

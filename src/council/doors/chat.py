@@ -33,7 +33,7 @@ from council.runs.service import Convener
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.text_cleanup import clean, is_tail_line, may_become_tail_line, next_fence, single_line
-from council.types import Json, Roster, Seat
+from council.types import Json, Seat
 
 # Messages
 
@@ -152,9 +152,7 @@ def without_agents(plan: Plan) -> Plan:
                 f"set another member in {table} or [models]",
                 field="model",
             )
-    chair = roster.chair and _drop_agents(roster.chair)
-    seats, helpers = (tuple(map(_drop_agents, group)) for group in (roster.seats, roster.helpers))
-    return replace(plan, roster=Roster(seats, chair, helpers))
+    return replace(plan, roster=roster.map_seats(_drop_agents))
 
 
 def _is_agent(member: str) -> bool:

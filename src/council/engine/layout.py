@@ -179,6 +179,20 @@ def list_absent_seats(report: ReportObject) -> list[AbsentSeat]:
     return [{"name": seat["name"], "state": seat["state"], "reason": reasons.get(seat["name"], "")} for seat in lost]
 
 
+def format_absent_seat(seat: AbsentSeat) -> str:
+    return f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}"
+
+
+def list_location_notes(finding: FindingRow) -> list[str]:
+    """Return what to add to a finding without a known line: where its judges place it, and what is known of that."""
+    found, notes = parse_location(finding), []
+    if not (found and found[1]) and finding["location"]:
+        notes.append(f"Location as stated, not found in the packet: {finding['location']}")
+    if finding.get("location_note"):
+        notes.append(f"Evidence: {finding['location_note']}.")
+    return notes
+
+
 def format_location_caveat(finding: FindingRow) -> str:
     """Return the caveat after a location that was not verified; else empty."""
     if finding["verified"]:

@@ -17,10 +17,10 @@ the requests leave.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import NoReturn, TypedDict
+from typing import NoReturn
 
 from council.calling.budget import (
     FULL_OUTPUT,
@@ -30,10 +30,10 @@ from council.calling.budget import (
     max_billed_tokens,
     top_phase,
 )
-from council.errors import CapTooLow, ConfigError, option
+from council.errors import CapTooLow, option
 from council.members.base import Member
 from council.money import Price, format_usd, max_cost, nanos_to_usd, usd_to_nanos
-from council.planning.estimate import LOOKED, MAX_LOOKED_TOKENS, PriceLookup, RehearsedCall
+from council.planning.estimate import LOOKED, MAX_LOOKED_TOKENS, PriceLookup, RehearsedCall, find_member
 from council.planning.rehearsal import Rehearsal
 from council.types import Roster
 
@@ -65,29 +65,18 @@ class Cap:
         return max(0.0, self.usd - self.spent)
 
 
-class AlternativeRow(TypedDict):
-    """A council that fits a cap, in the details of an error."""
-
-    protocol: str | None
-    cheap: bool
-    usd: float
-
-
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """A council that fits a cap."""
 
+    protocol: str | None  # None: the same one
+    cheap: bool  # with the fast models
     usd: float  # its expected cost
-    protocol: str | None = None  # None: the same one
-    cheap: bool = False  # with the fast models
 
     def describe(self) -> str:
         named = [option("protocol", self.protocol)] if self.protocol else []
         cheap = [option("cheap", True)] if self.cheap else []
         return f"{' '.join([*named, *cheap])} (about {format_usd(self.usd)})"
-
-    def as_json(self) -> AlternativeRow:
-        return {"protocol": self.protocol, "cheap": self.cheap, "usd": self.usd}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +90,22 @@ class Shortfall:
     @property
     def message(self) -> str:
         """The problem and the fix in one line, with the wordings of all interfaces."""
-        return _explain_shortfall(self)
+        cap = self.cap
+        left = format_usd(cap.left)
+        limits = {
+            "run": f"the cap of {format_usd(cap.usd)} does not cover this council",
+            "day": f"the {left} left of today's {format_usd(cap.usd)} does not cover this council",
+            "user": f"the {left} left of this user's {format_usd(cap.usd)} today does not cover this council",
+        }
+        fixes = {
+            "run": f"raise it with {option('max_cost', self.needed)}",
+            "day": "raise [budget] max_cost_per_day, or run it tomorrow",
+            "user": "run it tomorrow, or ask the owner of the server for a higher limit",
+        }
+        others = ", ".join(one.describe() for one in self.alternatives)
+        fitting = f"; what fits: {others}" if others else ""
+        needed = f"which needs at least {format_usd(self.needed)}, so no call was made"
+        return f"{limits[cap.scope]}, {needed}: {fixes[cap.scope]}{fitting}"
 
     def raise_error(self) -> NoReturn:
         raise CapTooLow(
@@ -109,7 +113,7 @@ class Shortfall:
             scope=self.cap.scope,
             cap=self.cap.usd,
             needed=self.needed,
-            alternatives=[dict(one.as_json()) for one in self.alternatives],
+            alternatives=[asdict(one) for one in self.alternatives],
         )
 
 
@@ -137,39 +141,27 @@ class CostModel:
         return SpendingPlan(limits, tuple(phases.items()), largest)
 
     def _limit(self, call: RehearsedCall, limits: OutputLimits) -> RehearsedCall:
-        member = self._find_member(call.chain[0])
+        member = find_member(call.member, self.member)
         return replace(call, ask=limits.apply(call.ask, member)) if member else call
 
     def _list_possible_members(self, calls: Sequence[RehearsedCall]) -> list[list[str]]:
-        """Return the members that may be asked in place of each call's: those of all seats if a phase asks only some
-        of them.
-        """
+        """Return the members that may be asked for each call: those of all seats if a phase asks only some."""
         seats = {seat.name: seat.member for seat in self.roster.seats}
         asked: dict[str, set[str]] = {}
         for call in calls:
-            asked.setdefault(top_phase(call.key), set()).add(_seat_of(call))
+            asked.setdefault(top_phase(call.key), set()).add(call.seat)
         return [
-            [call.chain[0]]
-            if _seat_of(call) not in seats or asked[top_phase(call.key)] >= seats.keys()
+            [call.member]
+            if call.seat not in seats or asked[top_phase(call.key)] >= seats.keys()
             else list(dict.fromkeys(seats.values()))
             for call in calls
         ]
 
     def _max_cost(self, call: RehearsedCall, name: str, tokens: int) -> int:
-        member, price = self._find_member(name), self.price(name)
+        member, price = find_member(name, self.member), self.price(name)
         if member is None or price is None:
             return 0
         return _count_nanos(tokens, max_billed_tokens(member, call.ask), price)
-
-    def _find_member(self, name: str) -> Member | None:
-        try:
-            return self.member(name)
-        except ConfigError:  # an invalid member is reported when the seats are assigned
-            return None
-
-
-def _seat_of(call: RehearsedCall) -> str:
-    return call.key.rpartition("/")[2]
 
 
 def _count_nanos(tokens: int, output: int, price: Price) -> int:
@@ -238,10 +230,7 @@ def round_up_cents(usd: float) -> float:
 def describe_fit(
     model: CostModel, plan: SpendingPlan, calls: Sequence[RehearsedCall], full_calls: Sequence[RehearsedCall], cap: Cap
 ) -> str:
-    """Return one line on what a cap changes; empty if answers keep their length and effort.
-
-    `full_calls` are the same calls without a cap.
-    """
+    """Return what a cap changes, in one line, or "". `full_calls` are the same calls without a cap."""
     limits = plan.limits
     if not limits.is_reduced:
         return ""
@@ -256,27 +245,4 @@ def describe_fit(
     return (
         f"to fit the cap of {format_usd(cap.left)}, {' and '.join(changes)}; "
         f"{format_usd(round_up_cents(full))} would cover the full length and effort"
-    )
-
-
-# Refusal
-
-
-def _explain_shortfall(short: Shortfall) -> str:
-    cap = short.cap
-    limits: Mapping[str, str] = {
-        "run": f"the cap of {format_usd(cap.usd)} does not cover this council",
-        "day": f"the {format_usd(cap.left)} left of today's {format_usd(cap.usd)} does not cover this council",
-        "user": f"the {format_usd(cap.left)} left of this user's {format_usd(cap.usd)} today does not cover this council",
-    }
-    fixes = {
-        "run": f"raise it with {option('max_cost', short.needed)}",
-        "day": "raise [budget] max_cost_per_day, or run it tomorrow",
-        "user": "run it tomorrow, or ask the owner of the server for a higher limit",
-    }
-    others = ", ".join(one.describe() for one in short.alternatives)
-    fitting = f"; what fits: {others}" if others else ""
-    return (
-        f"{limits[cap.scope]}, which needs at least {format_usd(short.needed)}, so no call was made: "
-        f"{fixes[cap.scope]}{fitting}"
     )

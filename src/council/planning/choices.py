@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from council.planning.phrases import (
-    UNSPACED,
-    Sentence,
-    compile_opening,
-    find_phrases,
-    join_words,
-    load_triggers,
-)
+from council.planning.phrases import UNSPACED, Sentence, compile_opening, find_phrases, join_words, load_triggers
 
 MAX_SENTENCE_CHARS = 600  # a longer one is material
 CLAUSE_START = r"(?:^|(?<=[,:;(–—])\s*|(?<=\s-)\s+)"
@@ -71,9 +64,7 @@ class Grammar:
         return self._patterns[key]
 
 
-@cache
-def load_grammar(language: str) -> Grammar:
-    return Grammar(language)
+load_grammar = cache(Grammar)
 
 
 @cache
@@ -231,9 +222,7 @@ def _is_comparison(sentence: Sentence, grammar: Grammar) -> bool:
 
 
 def _lists_options(sentence: Sentence, following: str, grammar: Grammar) -> bool:
-    """Return whether a sentence is like "I have two offers." or "Between A and B", and a question which to take
-    follows.
-    """
+    """Return whether a list such as "I have two offers." is followed by a question which to take."""
     if not (found := grammar.find("listed", sentence.text)):
         return False
     return grammar.asks_to_choose(f"{sentence.text[found.end() :]} {following}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files as resource_files
 from typing import Any
@@ -77,17 +77,10 @@ def _iter_requests(domain: str, sentence: str) -> Iterator[re.Match[str]]:
 
 
 def _find_first_object(text: str) -> str:
-    """Return the domain of the first object that a text names, the longest of several at one place; "" if there is
-    none.
-    """
-    found = [(match.start(), -match.end(), domain) for domain, match in _iter_objects(text)]
+    """Return the domain of the first object that a text names, the longest at one place, or ""."""
+    matches = ((domain, _compile_objects(domain).search(text)) for domain in load_domains()["domains"])
+    found = [(match.start(), -match.end(), domain) for domain, match in matches if match]
     return min(found)[2] if found else ""
-
-
-def _iter_objects(text: str) -> Iterator[tuple[str, re.Match[str]]]:
-    for domain in load_domains()["domains"]:
-        if match := _compile_objects(domain).search(text):
-            yield domain, match
 
 
 @cache
@@ -106,7 +99,9 @@ def _compile_phrases(domain: str) -> re.Pattern[str]:
 
 @cache
 def _compile_objects(domain: str) -> re.Pattern[str]:
-    return _compile_words(load_domains()["domains"][domain]["objects"])
+    objects = sorted(load_domains()["domains"][domain]["objects"], key=len, reverse=True)
+    choices = "|".join(pattern.replace(" ", WORD_GAP) for pattern in objects)
+    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
 
 
 @cache
@@ -118,8 +113,3 @@ def _compile_request(domain: str) -> re.Pattern[str]:
         openings += rules["decision_openings"]
     choices = "|".join(opening.replace(" ", WORD_GAP) for opening in openings)
     return re.compile(rf"(?:\A\s*|[,:–—]\s*|{WORD_START}(?:(?:and|then|please)|{choices})\s+)\Z", re.IGNORECASE)
-
-
-def _compile_words(patterns: Iterable[str]) -> re.Pattern[str]:
-    choices = "|".join(pattern.replace(" ", WORD_GAP) for pattern in sorted(patterns, key=len, reverse=True))
-    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)

@@ -28,10 +28,8 @@ def exclude_vendors(settings: Settings, env: Mapping[str, str]) -> Settings:
     for member in settings.named_members:
         if _is_excluded(member, settings, env):
             raise _contradiction(option("models"), member, settings, env)
-    for key, seat in {
-        **{f"seats.{name}": one for name, one in settings.seats.items()},
-        "chair": settings.chair,
-    }.items():
+    seats = {f"seats.{name}": seat for name, seat in settings.seats.items()}
+    for key, seat in {**seats, "chair": settings.chair}.items():
         if settings.is_set_by_flag(f"{key}.model", SEAT_FLAG) and _is_excluded(seat.model, settings, env):
             raise _contradiction(option("seats"), seat.model or "", settings, env)
     return replace(
@@ -97,9 +95,7 @@ def _is_excluded(member: str | None, settings: Settings, env: Mapping[str, str])
 
 def _prune_seat(seat: SeatSetting, settings: Settings, env: Mapping[str, str]) -> SeatSetting:
     model = None if _is_excluded(seat.model, settings, env) else seat.model
-    fallback = seat.fallback
-    if fallback is not None:
-        fallback = tuple(one for one in fallback if not _is_excluded(one, settings, env))
+    fallback = seat.fallback and tuple(one for one in seat.fallback if not _is_excluded(one, settings, env))
     return SeatSetting(model, fallback)
 
 
@@ -118,10 +114,8 @@ def require_members(settings: Settings, whole: Settings, env: Mapping[str, str],
     """
     if not settings.excluded_vendors or settings.named_members:
         return
-    left = _list_callable(settings, env)
-    if len(left) >= min(MIN_MEMBERS, seats) or len(left) == len(
-        _list_callable(replace(whole, excluded_vendors=()), env)
-    ):
+    left, all_members = _list_callable(settings, env), _list_callable(replace(whole, excluded_vendors=()), env)
+    if len(left) >= min(MIN_MEMBERS, seats) or len(left) == len(all_members):
         return
     names = f" ({', '.join(left)})" if left else ""
     raise UsageError(
@@ -156,8 +150,4 @@ def exclude_from_roster(roster: Roster, settings: Settings) -> Roster:
         allowed = tuple(member for member in seat.fallbacks if vendor_of(member, settings) not in excluded)
         return replace(seat, fallbacks=allowed)
 
-    return Roster(
-        tuple(map(prune, roster.seats)),
-        prune(roster.chair) if roster.chair else None,
-        tuple(map(prune, roster.helpers)),
-    )
+    return roster.map_seats(prune)

@@ -17,7 +17,9 @@ def is_short_fact(question: str) -> bool:
     if len(sentences) != 1:
         return False
     text = sentences[0].without_opening().text.rstrip(" ?？.")
-    return bool(_compile_starts().match(text)) and not compile_words(tuple(facts["judgements"])).search(text)
+    return bool(_compile_list("facts", "starts").match(text)) and not compile_words(tuple(facts["judgements"])).search(
+        text
+    )
 
 
 CALCULATION = re.compile(
@@ -30,9 +32,8 @@ CLAUSE_END = re.compile(r"[.:;!]\s+(?=\w)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 EXACT = re.compile(r"\d|[`=<>{}\[\]^\\_]|(?<!\w)['\"]\w")  # a number, code or a quotation
 YEAR = re.compile(r"\b(?:19|20|21)\d\d\b")
-MIN_NUMBERS = (
-    2  # of a calculation about the asker's own things: "How many buses do we need for 130 people at 48 seats?"
-)
+# Of a calculation about the asker's own things: "How many buses do we need for 130 people at 48 seats?"
+MIN_NUMBERS = 2
 
 
 def has_checkable_answer(question: str) -> bool:
@@ -46,34 +47,26 @@ def has_checkable_answer(question: str) -> bool:
     if not question.strip() or len(question.split()) > table["max_words"]:
         return False
     sentences = [sentence.without_opening().text.strip() for sentence in read_sentences(question)]
-    asked = next(
-        (text for text in reversed(sentences) if text.endswith(("?", "？"))), sentences[-1] if sentences else ""
-    )
-    asked = CLAUSE_END.split(asked)[-1]
-    if any(_compile_list("creative").match(text) for text in sentences):
+    questions = [text for text in sentences if text.endswith(("?", "？"))]
+    asked = CLAUSE_END.split((questions or sentences or [""])[-1])[-1]
+    if any(_compile_list("checkable", "creative").match(text) for text in sentences):
         return False
     if compile_words(tuple(table["judgements"])).search(asked):
         return False
-    if (
-        compile_words(tuple(table["forecasts"])).search(asked)
-        and len(NUMBER.findall(YEAR.sub("", question))) < MIN_NUMBERS
-    ):
+    is_forecast = compile_words(tuple(table["forecasts"])).search(asked)
+    if is_forecast and len(NUMBER.findall(YEAR.sub("", question))) < MIN_NUMBERS:
         return False
     is_measurable = bool(EXACT.search(question) or compile_words(tuple(table["measurable"])).search(asked))
-    if _compile_list("yes_no").match(asked) and not is_measurable:
+    if _compile_list("checkable", "yes_no").match(asked) and not is_measurable:
         return False
     is_calculation = bool(CALCULATION.search(asked)) and len(NUMBER.findall(question)) >= MIN_NUMBERS
     if compile_words(tuple(table["own"])).search(asked):
         return is_calculation
     clauses = [asked, asked.rpartition(", ")[2]]  # "If a shirt costs $40 after 20 % off, what was its price?"
-    return is_calculation or any(_compile_list("starts").match(clause.rstrip(" ?？.")) for clause in clauses)
+    starts = _compile_list("checkable", "starts")
+    return is_calculation or any(starts.match(clause.rstrip(" ?？.")) for clause in clauses)
 
 
 @cache
-def _compile_list(name: str) -> re.Pattern[str]:
-    return re.compile(join_starts(load_triggers()["checkable"][name]))
-
-
-@cache
-def _compile_starts() -> re.Pattern[str]:
-    return re.compile(join_starts(load_triggers()["facts"]["starts"]))
+def _compile_list(table: str, name: str) -> re.Pattern[str]:
+    return re.compile(join_starts(load_triggers()[table][name]))

@@ -18,9 +18,8 @@ from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
 from council.planning.domains import detect_domain
 from council.planning.facts import is_short_fact
-from council.planning.modes import strip_mode
 from council.planning.phrases import WORD_GAP, compile_phrases, load_triggers, mask_text, strip_opening
-from council.planning.triggers import find_trigger
+from council.planning.triggers import find_trigger, strip_mode
 from council.protocols import TASKS, find_protocol, is_registered
 
 DEFAULT_PROTOCOL = "collaborative"  # if nothing in the words or flags asks for another
@@ -88,10 +87,7 @@ def parse_intent(
     names_files: bool = True,
     can_search: Callable[[], bool] = lambda: False,
 ) -> Intent:
-    """Parse the words and the flags of protocols.
-
-    With `names_files=False`, no word is a target. Raise UsageError only.
-    """
+    """Parse the words and flags. With `names_files=False`, no word is a target. Raise UsageError only."""
     text, shown = _strip_verbose(" ".join(words).strip())
     prefixed, text = _strip_prefix(text)
     text, shown_after_prefix = _strip_verbose(text)
@@ -103,15 +99,14 @@ def parse_intent(
     paths = _find_paths(words, rest, names) if names_files else []
     if verb and not (paths or piped) and not _applies(verb, names):
         verb, rest = None, text
-    if not asked and not verb and paths:
-        verb = _parse_verb_anywhere(text)
+    if not asked and not verb and paths and (found := _match_verb(text)):
+        verb = _make_verb(found, text, is_leading=False)
     by_task = None if asked or choice else _choose_by_task(verb, text, paths, names_files)
     choice = choice or _fit_flags(by_task or _choose_by_trigger(text, can_search), flags)
     is_plain = asked or not (verb or paths or piped)
     task = _choose_task(choice.protocol, verb, flags, question=text if is_plain else "", asked=asked)
-    question = (
-        rest if verb and verb.word == task and verb.is_leading else text
-    )  # a leading verb is not part of the question
+    # A leading verb is not part of the question.
+    question = rest if verb and verb.word == task and verb.is_leading else text
     if not names_files:
         question = question or text
     if not question:
@@ -211,9 +206,7 @@ def _find_misfit(protocol: str, flags: Iterable[str]) -> str | None:
 
 
 def prefer_protocol(intent: Intent, protocol: str, source: str) -> Intent:
-    """Return the intent with the preferred protocol, unless it lacks a given flag: then `why` names the flag.
-
-    `source` says what prefers the protocol."""
+    """Return the intent with a protocol that `source` prefers, unless it lacks a given flag, which `why` names."""
     misfit = _find_misfit(protocol, intent.options)
     if misfit is None:
         return replace(intent, protocol=protocol, why=source)
@@ -244,7 +237,7 @@ def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
     if explicit:
         return (explicit.protocol,)
     raise UsageError(
-        f"no protocol has the option {option(name)}: {_suggest_option(name, table)}name the protocol it belongs to",
+        f"no protocol has the option {option(name)}: {format_suggestion(name, table, option)}name the protocol it belongs to",
         field=f"options.{name}",
     )
 
@@ -369,11 +362,6 @@ def _applies(verb: Verb, names: FolderNames) -> bool:
     return bool(compile_phrases(tuple(lists["objects"])).search(mask_text(verb.rest, lists["object_exceptions"])))
 
 
-def _parse_verb_anywhere(text: str) -> Verb | None:
-    found = _match_verb(text)
-    return _make_verb(found, text, is_leading=False) if found else None
-
-
 def _match_verb(text: str) -> re.Match[str] | None:
     return compile_phrases(tuple(_tasks_by_verb())).search(mask_text(text, load_triggers()["verbs"]["exceptions"]))
 
@@ -428,9 +416,7 @@ def _find_paths(words: Sequence[str], rest: str, names: FolderNames) -> list[str
 
 
 def _parse_path(token: str, names: FolderNames) -> str | None:
-    """Return the token if it is a path and looks like one: `docs` in a sentence is a word, `docs/` and `Makefile`
-    are paths.
-    """
+    """Return the token if it is a path and looks like one: `docs/` and `Makefile` do, `docs` is a word."""
     bare = token if _path_exists(token, names) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
     if not re.search(r"\w", bare) or not _path_exists(bare, names):
         return None
@@ -466,14 +452,8 @@ def _name_given(name: str, flags: Mapping[str, Any]) -> str:
     return wording(python=f"{name}={flags[name]!r}" if isinstance(flags[name], bool) else name, cli=cli, http=name)
 
 
-def _suggest_option(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    near = [one for one in names if one.startswith(name)] or get_close_matches(name, names, n=1)
-    return f'did you mean "{option(near[0])}"? ' if near else ""
-
-
-def format_suggestion(word: str, known: Iterable[str]) -> str:
+def format_suggestion(word: str, known: Iterable[str], show: Callable[[str], str] = str) -> str:
     """Return a question about the known name that is nearest to a word; empty if none is near."""
     names = sorted(known)
     near = [name for name in names if name.startswith(word)] or get_close_matches(word, names, n=1)
-    return f'did you mean "{near[0]}"? ' if near and word else ""
+    return f'did you mean "{show(near[0])}"? ' if near and word else ""

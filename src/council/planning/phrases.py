@@ -82,9 +82,7 @@ class Sentence(NamedTuple):
 
 
 def read_sentences(text: str) -> list[Sentence]:
-    """Return the sentences in which a request can be: those at the start and at the end, with code, paths and URLs
-    masked.
-    """
+    """Return the first and last sentences, where a request can be, with code, paths and URLs masked."""
     unified = re.sub("  +", " ", unicodedata.normalize("NFC", text).translate(UNIFIED))
     masked = _mask_code(unified)
     return [Sentence(unified[start:end], lower(masked[start:end])) for start, end in _find_sentences(masked)]
@@ -114,9 +112,9 @@ def _find_edges(text: str) -> list[tuple[int, int]]:
 def lower(text: str) -> str:
     """Return the text in lower case with the same length."""
     lowered = text.lower()
-    return (
-        lowered if len(lowered) == len(text) else "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
-    )
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
 
 
 def strip_opening(text: str) -> str:
@@ -131,17 +129,12 @@ def _compile_polite() -> re.Pattern[str]:
 
 
 def join_words(expressions: Iterable[str]) -> str:
-    """Return one pattern for any of the expressions.
-
-    A space matches a space or a hyphen; apostrophes may be missing.
-    """
+    """Return one pattern for any of the expressions. A space matches a hyphen too; apostrophes may be missing."""
     return "|".join(expressions).replace(" ", "[ -]").replace("'", "'?")
 
 
 def join_starts(expressions: Iterable[str]) -> str:
-    """Return a pattern for the expressions that ends at the end of a word, in languages that have spaces between
-    words.
-    """
+    """Return a pattern for the expressions, up to the end of a word in languages that have spaces."""
     spaced, unspaced = _part_by_spaces(expressions)
     return "|".join([*([f"(?:{join_words(spaced)})(?!\\w)"] if spaced else []), *unspaced])
 

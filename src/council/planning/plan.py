@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,7 +29,7 @@ from council.engine.plan_object import (
     Task,
 )
 from council.engine.prompting import build_dossier
-from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
+from council.errors import CouncilError, SearchNotEnabled, UsageError, option, word_for, wording
 from council.members.base import Member
 from council.money import equal_work_cost, format_usd
 from council.packet import build
@@ -37,15 +37,34 @@ from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
-from council.planning.attachments import format_unseen, list_attachments, require_sight
-from council.planning.cap_fit import Cap, CostModel, Shortfall, describe_fit, fit_to_cap
-from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
+from council.planning.cap_fit import Alternative, Cap, CostModel, Shortfall, describe_fit, fit_to_cap
+from council.planning.estimate import (
+    CachePoints,
+    PriceLookup,
+    RehearsedCall,
+    estimate_cost,
+    find_cache_points,
+    find_rules,
+    with_attachments,
+    with_effort,
+)
 from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
-from council.planning.plan_object import make_packet_receipt, make_plan_limits, make_plan_seat
-from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
-from council.planning.rehearsal import Rehearsal, find_phase_timeouts, find_warm_starts, rehearse_both_ways
+from council.planning.plan_object import (
+    format_unseen,
+    list_attachments,
+    make_packet_receipt,
+    make_plan_seat,
+    require_sight,
+)
+from council.planning.rehearsal import (
+    Rehearsal,
+    RehearsalInput,
+    find_phase_timeouts,
+    find_warm_starts,
+    rehearse_both_ways,
+)
 from council.planning.seating import SeatAssignment, Seating, add_fallback_vendors, seat_council
 from council.planning.setup import BatchLabel, RunSetup
 from council.planning.triggers import names_project
@@ -63,6 +82,7 @@ RECENT_LABEL = "recent"
 STDIN_LABEL = "the text from standard input"
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
 MAX_PLAIN_CHARS = 4000  # of a question that names no file and is checked without another thread
+MAX_ALTERNATIVES = 3
 NO_LOOKUPS = "--look has no effect: agents, people and small models fill all seats, and they make no look-ups"
 POSSIBLE_GLOB = re.compile(r"[*\[]|\?\w")
 
@@ -175,7 +195,7 @@ class Plan:
         if self.attachments:
             plan["attachments"] = list(self.attachments)
         if self.spending.limits != FULL_OUTPUT:
-            plan["limits"] = make_plan_limits(self.spending.limits)
+            plan["limits"] = self.spending.limits.as_json()
         if self.excluded_vendors:
             plan["exclude_family"] = list(self.excluded_vendors)
         if self.roster.helpers:
@@ -200,6 +220,9 @@ class Plan:
             check=self.check,
             cache_points=self.cache_points,
         )
+
+
+MakePlan = Callable[..., Awaitable[Plan]]  # make_plan(intent, where=…)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +282,9 @@ def read_request(
         _, material = _infer_changes([intent.task], material, folder)
         intent = replace(intent, question=material.selection.target if material.selection else intent.question)
     if material.selection:
-        found = (
-            "the work tree has changes" if material.selection.target == WORK_TREE_LABEL else "the work tree is clean"
-        )
-        intent = replace(intent, why=f"nothing was named, and {found}", target=material.selection.target)
+        state = "has changes" if material.selection.target == WORK_TREE_LABEL else "is clean"
+        why = f"nothing was named, and the work tree {state}"
+        intent = replace(intent, why=why, target=material.selection.target)
     if material.selection is not given:
         intent = replace(intent, inferred=inferred)
     if intent.question == "-":
@@ -273,10 +295,7 @@ def read_request(
 
 
 def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[list[str], Material]:
-    """Use the changes in the work tree as the material.
-
-    On a clean tree a verb takes `recent`; else raise UsageError.
-    """
+    """Use the changes in the work tree, or for a verb on a clean tree `recent`; else raise UsageError."""
     if material.base is not None or material.stdin is not None:
         return [*(words or ["validate"]), "what changed"], material
     if material.attachments:
@@ -312,25 +331,22 @@ async def make_plan(
     on_seated: Callable[[Iterable[str]], None] | None = None,
     cap: Cap | None = None,
 ) -> Plan:
-    """Make the plan of an intent, within a cap.
-
-    `on_seated` gets the members that are asked first, as soon as nothing refuses the packet.
-    """
+    """Make the plan of an intent, within a cap. `on_seated` gets the members asked first, if nothing is refused."""
     protocol = protocols.get_protocol(intent.protocol)
     all_settings = where.settings
     settings = exclude_vendors(all_settings, where.env)
     where = replace(where, settings=settings)
     material = material or Material()
     question = Question(intent.question, intent.task, intent.target, intent.domain)
-    given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
+    chosen = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
     equal_work_price = partial(find_equal_work_price, price)
-    panel = load_panel(protocol, question, given, replace(where, equal_work_price=equal_work_price))
+    panel = load_panel(protocol, question, chosen, replace(where, equal_work_price=equal_work_price))
     _check_seat_count(protocol, panel, settings)
     require_members(settings, all_settings, where.env, len(panel.seats))
     roster, seating = _seat_roster(protocol, panel, where)
     roster = add_fallback_vendors(exclude_from_roster(roster, settings), settings)
     roster = _mark_small_seats(roster, member)
-    options = _fill_options(given, panel, roster, equal_work_price)
+    options = _fill_options(chosen, panel, roster, equal_work_price)
     seat_warnings = _check_seat_flags(protocol, roster, settings)
     look = _plan_lookups(protocol, roster, question, where.folder, material)
     check = _plan_check(protocol, settings)
@@ -342,18 +358,12 @@ async def make_plan(
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
 
-    rehearse = partial(
-        rehearse_paths,
-        protocol,
-        roster,
-        question,
-        dict(options),
-        packet,
-        settings,
-        member,
-        look=look is not None,
-        check=check,
-    )
+    timeouts = settings.phase_timeouts()
+    given = RehearsalInput(protocol, roster, question, dict(options), packet, timeouts, look is not None, check)
+
+    async def rehearse(word_share: float = 1.0) -> Rehearsal:
+        return await rehearse_paths(replace(given, word_share=word_share), settings.effort, member)
+
     rehearsal = await rehearse()
     spending, shortfall, fit_notice = NO_SPENDING_PLAN, None, ""
     if cap is not None:
@@ -367,7 +377,7 @@ async def make_plan(
             rehearsal = await rehearse(spending.limits.words)
             fit_notice = describe_fit(model, spending, rehearsal.longest, full_calls, cap)
     cache_points = find_cache_points(
-        [call.as_cached() for call in rehearsal.longer],
+        rehearsal.longer,
         estimate_tokens(question.text),
         find_rules(member),
         warm_start=settings.warm_start,
@@ -455,7 +465,7 @@ def has_chosen_members(settings: Settings) -> bool:
     return bool(settings.named_members or settings.cheap or settings.models or any(seats))
 
 
-async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..., Awaitable[Plan]]) -> Plan:
+async def plan_within_cap(intent: Intent, where: PanelContext, make: MakePlan) -> Plan:
     """Make a plan. If the cap does not cover members that the user did not choose, plan with the fast models."""
     plan = await make(intent, where=where)
     if plan.shortfall is None or not plan.shortfall.cap.may_shorten or has_chosen_members(where.settings):
@@ -471,41 +481,48 @@ async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..
     return replace(cheaper, notices=(*cheaper.notices, line))
 
 
-async def rehearse_paths(
-    protocol: Protocol,
-    roster: Roster,
-    question: Question,
-    options: Json,
-    packet: Packet,
-    settings: Settings,
-    member: Callable[[str], Member],
-    word_share: float = 1.0,
-    *,
-    look: bool,
-    check: bool,
-) -> Rehearsal:
-    """Rehearse with the effort of the settings and with the tokens of the attachments."""
-    rehearsal = await rehearse_both_ways(
-        protocol,
-        roster,
-        question,
-        options,
-        packet,
-        settings.phase_timeouts(),
-        look=look,
-        check=check,
-        word_share=word_share,
-    )
+async def find_alternatives(intent: Intent, plan: Plan, make: MakePlan, where: PanelContext) -> tuple[Alternative, ...]:
+    """Return councils that fit the cap of a plan: with fast models, and by other protocols, the most thorough first."""
+    can_be_cheap = not where.settings.cheap and not where.settings.named_members
+    fast = replace(where, settings=replace(where.settings, cheap=True))
+    same = await _try_councils([(intent, fast)], make) if can_be_cheap else []
+    names = [
+        name
+        for name in protocols.SHIPPED_PROTOCOLS
+        if name != plan.protocol.name and plan.question.task in protocols.get_protocol(name).tasks
+    ]
+    others = [(replace(intent, protocol=name, options={}), where) for name in names]
+    found = await _try_councils(others, make)
+    if not found and can_be_cheap:
+        found = await _try_councils([(other, fast) for other, _ in others], make)
+    ordered = sorted(found, key=lambda one: -one.usd)
+    return tuple([*(replace(one, protocol=None) for one in same), *ordered][:MAX_ALTERNATIVES])
+
+
+async def _try_councils(councils: Sequence[tuple[Intent, PanelContext]], make: MakePlan) -> list[Alternative]:
+    """Return those of the councils that fit the cap and can be run."""
+    found = []
+    for intent, where in councils:
+        try:
+            plan = await make(intent, where=where)
+            plan.check_runnable()
+        except CouncilError:  # no members, no search, or a cap that is too low for it
+            continue
+        if plan.cost:
+            found.append(Alternative(plan.protocol.name, where.settings.cheap, plan.cost["expected"]))
+    return found
+
+
+async def rehearse_paths(given: RehearsalInput, effort: str | None, member: Callable[[str], Member]) -> Rehearsal:
+    """Rehearse with an effort and with the tokens of the attachments."""
+    rehearsal = await rehearse_both_ways(given)
 
     def complete(calls: Sequence[RehearsedCall]) -> list[RehearsedCall]:
-        completed = [with_effort(call, settings.effort) for call in calls]
-        return [with_attachments(call, member) for call in completed] if packet.attachments else completed
+        completed = [with_effort(call, effort) for call in calls]
+        return [with_attachments(call, member) for call in completed] if given.packet.attachments else completed
 
-    return rehearsal._replace(
-        shorter=complete(rehearsal.shorter),
-        longer=complete(rehearsal.longer),
-        longest=complete(rehearsal.longest),
-    )
+    shorter, longer, longest = map(complete, (rehearsal.shorter, rehearsal.longer, rehearsal.longest))
+    return rehearsal._replace(shorter=shorter, longer=longer, longest=longest)
 
 
 def asks_short_fact(intent: Intent, plan: Plan) -> bool:
@@ -553,10 +570,7 @@ def _plan_lookups(
 
 
 def _plan_check(protocol: Protocol, settings: Settings) -> bool:
-    """Return whether the answer is checked.
-
-    Raise UsageError if a flag asks for it and the protocol has no such step.
-    """
+    """Return whether the answer is checked. Raise UsageError if a flag asks for it and the protocol cannot."""
     if protocol.allows_check or not settings.check:
         return settings.check
     if settings.is_set_by_flag("check", CHECK_FLAG) and not protocol.checks_answer:
@@ -591,10 +605,7 @@ def _check_seat_count(protocol: Protocol, panel: Panel, settings: Settings) -> N
 
 
 def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) -> list[str]:
-    """Warn about --seat names that this protocol lacks.
-
-    Raise UsageError for names that no protocol has, or if -m set the seats.
-    """
+    """Warn about --seat names that this protocol lacks; refuse names that no protocol has, or next to -m."""
     names = [seat.name for seat in roster.seats]
     shared = DEFAULT_SEATS[: len(names)] if protocol.spread else ()  # the seats of other names use their members
     set_here = [seat for seat in settings.seats if settings.is_set_by_flag(f"seats.{seat}.model", SEAT_FLAG)]
@@ -697,12 +708,7 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
 
 
 def _assign_place(seat: Seat, place: SeatAssignment) -> Seat:
-    return _make_seat(seat, place.member, place.vendor, place.fallbacks, seat.small)
-
-
-@lru_cache(maxsize=256)
-def _make_seat(seat: Seat, member: str, vendor: str, fallbacks: tuple[str, ...], small: bool) -> Seat:
-    return replace(seat, member=member, vendor=vendor, fallbacks=fallbacks, small=small)
+    return replace(seat, member=place.member, vendor=place.vendor, fallbacks=place.fallbacks)
 
 
 def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster:
@@ -710,11 +716,7 @@ def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster
         small = member(seat.member).small
         return seat if small == seat.small else replace(seat, small=small)
 
-    return Roster(
-        tuple(map(mark_small, roster.seats)),
-        roster.chair and mark_small(roster.chair),
-        tuple(map(mark_small, roster.helpers)),
-    )
+    return roster.map_seats(mark_small)
 
 
 def preview_packet(plan: Plan) -> Dossier:

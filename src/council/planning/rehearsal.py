@@ -1,6 +1,4 @@
-"""Rehearsal: run a protocol with fake answers, which yields exact call counts and checks every prompt before
-anything is paid.
-"""
+"""Rehearsal: run a protocol with fake answers, to count its calls and check its prompts before it is paid."""
 
 from __future__ import annotations
 
@@ -8,9 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypedDict
 
 from council import events as ev
@@ -24,7 +20,7 @@ from council.errors import CouncilError, EngineError
 from council.events import Entry
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
-from council.planning.estimate import RehearsedCall, build_call, strip_seat_names
+from council.planning.estimate import RehearsedCall, build_call, list_phases, strip_seat_names
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import (
@@ -43,7 +39,6 @@ from council.types import (
 )
 
 EMPTY_PACKET = Packet()
-NO_TIMEOUTS: Mapping[str, float] = MappingProxyType({})
 MAX_STEPS = 2000  # phases, requests and look-ups of one rehearsal
 MAX_REHEARSAL_S = 30.0  # for a protocol that waits for something else
 
@@ -62,6 +57,33 @@ _REHEARSALS: dict[tuple[object, ...] | None, Rehearsal] = {}
 MAX_CACHED_REHEARSALS = 256
 
 
+@dataclass(frozen=True, slots=True)
+class RehearsalInput:
+    """What is rehearsed: a protocol, and everything that it can read."""
+
+    protocol: Protocol
+    roster: Roster
+    question: Question
+    options: Json = field(default_factory=dict)
+    packet: Packet = EMPTY_PACKET
+    timeouts: Mapping[str, float] = field(default_factory=dict)  # of kinds of phases
+    look: bool = False
+    check: bool = False
+    word_share: float = 1.0
+
+    def cache_key(self) -> tuple[object, ...]:
+        """Return everything that the protocol can read: the question's text only if the flow depends on it."""
+        question, packet, text = self.question, self.packet, self.question.text
+        if not self.protocol.reads_question:
+            text = ""
+            if packet.target == question.text:
+                packet = replace(packet, target="")
+        asked = (text, question.task, question.target, question.domain)
+        clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(self.timeouts.items()))
+        options = json.dumps(self.options, sort_keys=True, default=repr)
+        return self.protocol, self.roster, asked, packet, options, clocks, self.check, self.word_share
+
+
 class PromptContext(TypedDict):
     """The variables of every prompt besides the question and the seat."""
 
@@ -78,75 +100,29 @@ def template_context(
     return {"focus": focus, "packet": packet, "today": today}
 
 
-async def rehearse_both_ways(
-    protocol: Protocol,
-    roster: Roster,
-    question: Question,
-    options: Json,
-    packet: Packet,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS,
-    look: bool = False,
-    check: bool = False,
-    word_share: float = 1.0,
-) -> Rehearsal:
-    """Rehearse with agreeing and with disagreeing seats.
-
-    The result is cached by everything that the protocol can read.
-    """
-    key = (
-        (*_cache_key(protocol, roster, question, options, packet, timeouts), check, word_share)
-        if packet.empty and not look
-        else None
-    )
+async def rehearse_both_ways(given: RehearsalInput) -> Rehearsal:
+    """Rehearse with agreeing and with disagreeing seats. Cached by everything that the protocol can read."""
+    key = given.cache_key() if given.packet.empty and not given.look else None
     if key in _REHEARSALS:
         return _REHEARSALS[key]
     contested_calls: list[RehearsedCall] = []
     agreed_calls: list[RehearsedCall] = []
-    rehearse_path = partial(
-        rehearse,
-        protocol,
-        roster,
-        question,
-        options,
-        packet,
-        timeouts=timeouts,
-        look=look,
-        check=check,
-        word_share=word_share,
-    )
-    contested = await rehearse_path(agree=False, calls=contested_calls)
+    contested = await rehearse(given, agree=False, calls=contested_calls)
     if any(call.ask.schema_name for call in contested_calls):
-        await rehearse_path(agree=True, calls=agreed_calls)
+        await rehearse(given, agree=True, calls=agreed_calls)
     else:  # without typed replies the seats cannot agree or disagree
         agreed_calls = contested_calls
     shorter, longer = sorted((tuple(contested_calls), tuple(agreed_calls)), key=len)
     longest = longer
-    if check or protocol.checks_answer:  # it may check a text again
+    if given.check or given.protocol.checks_answer:  # it may check a text again
         calls: list[RehearsedCall] = []
-        await rehearse_path(agree=False, calls=calls, longest=True)
+        await rehearse(given, agree=False, calls=calls, longest=True)
         longest = tuple(calls)
     phases = _mark_skippable(_summarize_phases(contested), shorter)
     rehearsal = Rehearsal(phases, (len(shorter), len(longest)), shorter, longer, longest)
     if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
         _REHEARSALS[key] = rehearsal
     return rehearsal
-
-
-def _cache_key(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, timeouts: Mapping[str, float]
-) -> tuple[object, ...]:
-    """Return everything that the protocol can read.
-
-    The question's text is left out if its flow does not depend on it.
-    """
-    text = question.text
-    if not protocol.reads_question:
-        text = ""
-        if packet.target == question.text:
-            packet = replace(packet, target="")
-    asked = (text, question.task, question.target, question.domain)
-    clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(timeouts.items()))
-    return protocol, roster, asked, packet, json.dumps(options, sort_keys=True, default=repr), clocks
 
 
 class RehearsalStopped(BaseException):
@@ -176,28 +152,21 @@ class StepLimit:
 
 
 async def rehearse(
-    protocol: Protocol,
-    roster: Roster,
-    question: Question,
-    options: Json,
-    packet: Packet = EMPTY_PACKET,
+    given: RehearsalInput,
     *,
     agree: bool,
     calls: list[RehearsedCall] | None = None,
     answer: CarryOut | None = None,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS,
-    look: bool = False,
-    check: bool = False,
     longest: bool = False,
-    word_share: float = 1.0,
 ) -> list[Entry]:
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
     Append each call to `calls`. `answer` replaces the fake answers. `longest`: replies lead to every optional step.
     """
+    protocol, question, options = given.protocol, given.question, given.options
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     limit = StepLimit(protocol.name)
-    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name, word_share=word_share)
+    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name, word_share=given.word_share)
     answer_step = answer or make_fake_caller(agree, options | {LONGEST_PATH: True} if longest else options)
 
     async def carry_out(step: Step) -> Outcome:
@@ -205,20 +174,20 @@ async def rehearse(
             calls.append(build_call(step, prompts.quoted_keys, question.text, calls))
         return await answer_step(step)
 
-    council = (looking_council() if look else Council)(
-        roster,
+    council = (looking_council() if given.look else Council)(
+        given.roster,
         question,
         ledger=Ledger(NullStore(), record, limit.on_event),
         prompts=prompts,
         carry_out=carry_out,
-        context=template_context(question, roster, packet),
+        context=template_context(question, given.roster, given.packet),
         effects={"look": _fake_lookup, "search": _fake_search},
-        timeouts=timeouts,
+        timeouts=given.timeouts,
         keeps_conversations=protocol.keeps_conversations,
     )
     try:
         async with asyncio.timeout(MAX_REHEARSAL_S):
-            verdict = await run_flow(protocol, council, options, check=check)
+            verdict = await run_flow(protocol, council, options, check=given.check)
         if not isinstance(verdict, Verdict):
             raise EngineError(
                 f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'
@@ -256,9 +225,8 @@ async def _fake_lookup(wanted: LookupQuery) -> list[LookupRow]:
 
 
 async def _fake_search(wanted: SearchQuery) -> list[SearchRow]:
-    return [
-        {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
-    ]
+    queries = enumerate(wanted["queries"])
+    return [{"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in queries]
 
 
 def make_fake_caller(agree: bool, options: Json) -> CarryOut:
@@ -297,19 +265,16 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[PlanPhase, ...]:
 
 def _mark_skippable(phases: Iterable[PlanPhase], shorter: Sequence[RehearsedCall]) -> tuple[PlanPhase, ...]:
     """Return the phases; those that the shorter path does not have are skippable."""
-    seats = {call.key.rpartition("/")[2] for call in shorter}
-    held = {strip_seat_names(call.key.rpartition("/")[0], seats) for call in shorter}
+    held = set(list_phases(shorter))
     return tuple(phase if phase["name"] in held else {**phase, "skippable": True} for phase in phases)
 
 
 def find_phase_timeouts(calls: Sequence[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:
     """Return the longest timeout of each phase that has its own. `timeout` adapts one to the member."""
     seconds: dict[str, float] = {}
-    seats = {call.ask.key.rpartition("/")[2] for call in calls}
-    for call in calls:
+    for call, phase in zip(calls, list_phases(calls), strict=True):
         if call.timeout is not None:
-            phase = strip_seat_names(call.ask.key.rpartition("/")[0], seats)
-            seconds[phase] = max(seconds.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
+            seconds[phase] = max(seconds.get(phase, 0.0), timeout(call.timeout, call.member))
     return seconds
 
 
@@ -318,9 +283,8 @@ def find_warm_starts(
 ) -> tuple[PlanWarmStart, ...]:
     """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
     long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and call.key in cache_points]
-    seats = {call.key.rpartition("/")[2] for call in long}
-    asked = Counter((strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
+    asked = Counter(zip(list_phases(long), (call.member for call in long), strict=True))
     parallel = {phase["name"] for phase in phases if phase["parallel"]}
     names = dict.fromkeys(name for (phase, name), count in asked.items() if phase in parallel and count > 1)
-    tokens = {call.chain[0]: call.shared_tokens for call in long}
+    tokens = {call.member: call.shared_tokens for call in long}
     return tuple({"member": name, "tokens": tokens[name]} for name in names)

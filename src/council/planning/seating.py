@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from council.engine.degraded import join_names
 from council.engine.plan_object import PlanLine
 from council.errors import ConfigError
-from council.planning.model_lines import format_model_changes, list_lines
-from council.settings import SEAT_FLAG, SeatSetting, Settings, member_lookup
-from council.settings.catalogue import catalogue, split_member
+from council.settings import SEAT_FLAG, Provider, SeatSetting, Settings
+from council.settings.catalogue import catalogue, model_id, split_member
 from council.settings.member_lookup import (
     DEFAULT_SEATS,
     LOCAL_CANDIDATE,
     Candidate,
+    Retirement,
     available_members,
     fast_members,
     find_default_member,
+    find_retirement,
     require_available,
     resolve_member,
-    tier_member,
+    unavailable_reason,
     vendor_of,
 )
+from council.settings.model_lists import find_listing
 from council.types import Roster, Seat
-
-__all__ = [
-    "LOCAL_CANDIDATE",
-    "Candidate",
-    "SeatAssignment",
-    "Seating",
-    "add_fallback_vendors",
-    "available_members",
-    "resolve_member",
-    "seat_council",
-    "shared_vendor_notices",
-    "tier_member",
-    "vendor_of",
-]
 
 LOCAL_ONLY_NOTICE = f"All seats use the embedded model {LOCAL_CANDIDATE.member}, which is a demonstration and too small for good answers."
 ADD_MODELS_ADVICE = (
@@ -105,10 +95,13 @@ def seat_council(
     seated = table.assign_spread(requests) if spread else table.assign_shared(requests, shared_member)
     head = table.assign_chair(chair, shared_member, spread, seated, apart=chair_apart)
     places = tuple(table.build_assignment(request, seated[request.name], seated.values()) for request in requests)
-    alone = table.local_only_notices((*places, head))
     everyone = (*places, head)
     asked = [place.member for place in everyone]
-    lines = list_lines({*asked, *(member for place in everyone for member in place.fallbacks)}, settings, env)
+    fallbacks = dict.fromkeys(member for place in everyone for member in place.fallbacks)
+    has_only_local = list(table.candidates) == [LOCAL_CANDIDATE] and LOCAL_CANDIDATE.member in asked
+    alone = [LOCAL_ONLY_NOTICE] if has_only_local else []
+    unavailable = filter(None, (unavailable_reason(member, settings, env) for member in fallbacks))
+    lines = list_lines({*asked, *fallbacks}, settings, env)
     changes = format_model_changes(lines, asked, settings, env)
     shared = shared_vendor_notices((place.name, place.vendor) for place in places) if spread else ()
     return Seating(
@@ -117,7 +110,7 @@ def seat_council(
         (*alone, *shared),
         tuple(shared),
         hints=(*alone, *([ADD_MODELS_ADVICE] if alone else []), *changes),
-        remarks=(*shared, *table.unavailable_fallbacks((*places, head))),
+        remarks=(*shared, *(f"Fallback unavailable: {why}." for why in unavailable)),
         lines=lines,
     )
 
@@ -129,12 +122,9 @@ def _list_candidates(settings: Settings, env: Mapping[str, str]) -> Sequence[Can
         return [Candidate(member, vendor_of(member, settings)) for member in named]
     if settings.cheap:
         return fast_members(settings, env)
-    return available_members(settings, env) or _local_candidates(settings, env)
-
-
-def _local_candidates(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
-    """Return the embedded model, or raise if [models] names a member that is unavailable."""
-    for member in settings.models.values():
+    if found := available_members(settings, env):
+        return found
+    for member in settings.models.values():  # one that is unavailable is an error
         require_available(member, settings, env)
     return [LOCAL_CANDIDATE]
 
@@ -153,13 +143,11 @@ class _Assigner:
             elder = _merge_settings(members.get(name), self.settings.seats.get(row) if spread else None)
             said = _merge_settings(self.settings.seats.get(name), elder)
         listed = catalogue().seating.get(row, {}) if spread and not self.settings.named_members else {}
-        return _SeatRequest(
-            name,
-            said.model,
-            said.fallback,
-            self.find_default(listed.get("model")),
-            self.find_default(listed.get("fallback")),
-        )
+        return self.make_request(name, said, listed)
+
+    def make_request(self, name: str, said: SeatSetting, listed: Mapping[str, str]) -> _SeatRequest:
+        default, fallback = (self.find_default(listed.get(key)) for key in ("model", "fallback"))
+        return _SeatRequest(name, said.model, said.fallback, default, fallback)
 
     def choose_setting(self, name: str, index: int, row: str, planned: SeatSetting) -> SeatSetting:
         """Return the setting of a seat by `--seat`, else by `-m`, else by `--cheap`. The models of files have no
@@ -177,9 +165,7 @@ class _Assigner:
         return planned if planned.model in [candidate.member for candidate in self.candidates] else UNSET_SEAT
 
     def choose_chair_setting(self, decided: SeatSetting) -> SeatSetting:
-        """Return the setting of the chair: `--seat`, a single `-m`, `--cheap`, its configured member, the first
-        `-m`.
-        """
+        """Return the setting of the chair: `--seat`, a single `-m`, `--cheap`, its own member, the first `-m`."""
         named, configured = self.settings.named_members, _merge_settings(decided, self.settings.chair)
         if self.is_set_by_hand("chair.model"):
             return self.settings.chair
@@ -228,24 +214,14 @@ class _Assigner:
 
     def choose_alternate(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
         """Return a candidate of an unused vendor, the default fallback first; share a vendor if none is left."""
-        unused = _first_of_other_vendors(self.candidates, sitting)
-        if unused:
-            return (
-                request.default_fallback
-                if request.default_fallback and request.default_fallback.vendor not in sitting
-                else unused[0]
-            )
-        return (
-            request.default
-            or request.default_fallback
-            or min(self.candidates, key=lambda candidate: sitting[candidate.vendor])
-        )
+        fallback = request.default_fallback
+        if unused := _first_of_other_vendors(self.candidates, sitting):
+            return fallback if fallback and fallback.vendor not in sitting else unused[0]
+        return request.default or fallback or min(self.candidates, key=lambda candidate: sitting[candidate.vendor])
 
     def assign_shared(self, requests: Iterable[_SeatRequest], shared_member: str | None) -> dict[str, Candidate]:
         common = self.find_shared(shared_member)
-        return {
-            request.name: self.require_candidate(request.model) if request.model else common for request in requests
-        }
+        return {one.name: self.require_candidate(one.model) if one.model else common for one in requests}
 
     def find_shared(self, shared_member: str | None) -> Candidate:
         if self.settings.cheap or self.settings.named_members:
@@ -262,30 +238,23 @@ class _Assigner:
         *,
         apart: bool,
     ) -> SeatAssignment:
-        """Assign the chair.
-
-        Its default may share a vendor with a seat, unless it is `apart`; its replacement should not.
-        """
+        """Assign the chair. Its default may share a vendor with a seat unless `apart`; its replacement should not."""
         said, row = self.choose_chair_setting(decided), catalogue().seating["chair"]
         if not spread or self.settings.named_members:
             row = {}
-        model = said.model
-        request = _SeatRequest(
-            "chair", model, said.fallback, self.find_default(row.get("model")), self.find_default(row.get("fallback"))
-        )
+        request = self.make_request("chair", said, row)
         default = self.choose_chair(request, _count_vendors(seated)) if spread else self.find_shared(shared_member)
         if apart and spread and default in seated.values():
             default = self.find_unseated(seated) or default
-        return self.build_assignment(request, self.require_candidate(model) if model else default, seated.values())
+        chosen = self.require_candidate(said.model) if said.model else default
+        return self.build_assignment(request, chosen, seated.values())
 
     def choose_chair(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
         """Return the default; else its fallback, or an unused vendor if there is one; else the best candidate."""
-        stands_in = (
-            self.choose_alternate(request, sitting)
-            if request.default_fallback and _first_of_other_vendors(self.candidates, sitting)
-            else request.default_fallback
-        )
-        return request.default or stands_in or self.candidates[0]
+        if request.default or not request.default_fallback:
+            return request.default or self.candidates[0]
+        has_unused = _first_of_other_vendors(self.candidates, sitting)
+        return self.choose_alternate(request, sitting) if has_unused else request.default_fallback
 
     def find_unseated(self, seated: Mapping[str, Candidate]) -> Candidate | None:
         """Return a candidate for the chair whose vendor has no seat, or None.
@@ -317,30 +286,10 @@ class _Assigner:
             return tuple(member for member in written if member != assigned.member)
         if split_member(assigned.member)[0] in NO_FALLBACK_PROVIDERS:
             return ()
-        others = _first_of_other_vendors(
-            [request.default_fallback, *self.candidates] if request.default_fallback else self.candidates,
-            {assigned.vendor},
-        )
-        return tuple(
-            candidate.member
-            for candidate in sorted(others, key=lambda candidate: candidate.vendor in sitting)
-            if candidate != LOCAL_CANDIDATE
-        )
-
-    def unavailable_fallbacks(self, places: Iterable[SeatAssignment]) -> list[str]:
-        """Return one line for each unavailable fallback."""
-        written = dict.fromkeys(member for place in places for member in place.fallbacks)
-        return [
-            f"Fallback unavailable: {why}."
-            for member in written
-            if (why := member_lookup.unavailable_reason(member, self.settings, self.env))
-        ]
-
-    def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:
-        alone = list(self.candidates) == [LOCAL_CANDIDATE] and any(
-            place.member == LOCAL_CANDIDATE.member for place in places
-        )
-        return [LOCAL_ONLY_NOTICE] if alone else []
+        preferred = [request.default_fallback] if request.default_fallback else []
+        others = _first_of_other_vendors([*preferred, *self.candidates], {assigned.vendor})
+        others.sort(key=lambda candidate: candidate.vendor in sitting)
+        return tuple(candidate.member for candidate in others if candidate != LOCAL_CANDIDATE)
 
 
 def _merge_settings(own: SeatSetting | None, inherited: SeatSetting | None) -> SeatSetting:
@@ -365,37 +314,92 @@ def add_fallback_vendors(roster: Roster, settings: Settings) -> Roster:
         told = tuple((member, vendor) for member, vendor in vendors.items() if vendor != member.partition(":")[0])
         return replace(seat, fallback_vendors=told) if told else seat
 
-    return Roster(
-        tuple(map(add_vendors, roster.seats)),
-        add_vendors(roster.chair) if roster.chair else None,
-        tuple(map(add_vendors, roster.helpers)),
-    )
+    return roster.map_seats(add_vendors)
 
 
-def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candidate]:
+def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Container[str]) -> list[Candidate]:
     """Return the first candidate of each vendor that is not listed."""
     first: dict[str, Candidate] = {}
     for candidate in candidates:
         first.setdefault(candidate.vendor, candidate)
-    return [candidate for vendor, candidate in first.items() if vendor not in set(vendors)]
+    return [candidate for vendor, candidate in first.items() if vendor not in vendors]
 
 
 def shared_vendor_notices(
     seats: Iterable[tuple[str, str]], wording: str = SHARED_VENDOR, most_names: int = 5
 ) -> list[str]:
-    """Return a line for each vendor that several seats share; more than `most_names` are counted.
-
-    Human seats do not count.
-    """
+    """Return a line for each vendor of several seats; more than `most_names` are counted. People do not count."""
     families: dict[str, list[str]] = {}
     for name, vendor in seats:
         families.setdefault(vendor, []).append(name)
     return [
-        wording.format(seats=_list_names(names) if len(names) <= most_names else f"{len(names)} seats", vendor=vendor)
+        wording.format(seats=join_names(names) if len(names) <= most_names else f"{len(names)} seats", vendor=vendor)
         for vendor, names in families.items()
         if len(names) > 1 and vendor != "human"
     ]
 
 
-def _list_names(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+# Lines of models, such as opus, and members that were retired
+
+VENDOR_PREFIXES = ("anthropic:", "openai:", "google:", "openrouter:")  # providers whose models change
+
+
+def list_lines(members: Collection[str], settings: Settings, env: Mapping[str, str]) -> tuple[PlanLine, ...]:
+    """Return the lines that these members are the newest models of, with the names that they stand for."""
+    if not any(member.startswith(VENDOR_PREFIXES) for member in members):
+        return ()
+    rows: list[PlanLine] = []
+    for line in catalogue().lines.values():
+        member = find_default_member(line.name, settings, env)
+        if member and member in members:
+            provider = settings.providers[split_member(member)[0]]
+            row: PlanLine = {
+                "line": line.name,
+                "model": member,
+                "documented": line.documented or None,
+                "source": "snapshot",
+                "date": catalogue().snapshot,
+            }
+            _add_listing(row, f"{provider.name}:{line.snapshot}", provider, settings, env)
+            rows.append(row)
+    return tuple(rows)
+
+
+def _add_listing(row: PlanLine, usual: str, provider: Provider, settings: Settings, env: Mapping[str, str]) -> None:
+    """Add what the list of the provider says about a line. `usual` is the member that this version knows."""
+    listing = find_listing(provider, settings, env)
+    if listing is None:
+        return
+    row["source"] = "list"
+    row["date"] = time.strftime("%Y-%m-%d", time.gmtime(listing.fetched))
+    if row["model"] != usual:
+        row["replaces"] = usual
+        row["change"] = "unlisted" if listing.lacks(model_id(usual)) else "newer"
+
+
+def format_model_changes(
+    lines: Sequence[PlanLine], asked: Iterable[str], settings: Settings, env: Mapping[str, str]
+) -> list[str]:
+    """Return a text for each new or retired model among the members that are asked first."""
+    asked = list(dict.fromkeys(asked))
+    changes = [_format_change(row) for row in lines if "replaces" in row and row["model"] in asked]
+    if any(member.startswith(VENDOR_PREFIXES) for member in asked):
+        retirements = {member: find_retirement(member, settings, env) for member in asked}
+        changes += [_format_retirement(member, why) for member, why in retirements.items() if why]
+    return changes
+
+
+def _format_change(row: PlanLine) -> str:
+    vendor = split_member(row["replaces"])[0]
+    if row["change"] == "unlisted":
+        return f"{row['line']}: {vendor} does not list {row['replaces']}, so {row['model']} is used."
+    return f"{row['line']}: {row['model']} is used, which is newer than {row['replaces']}."
+
+
+def _format_retirement(member: str, retirement: Retirement) -> str:
+    """Return one line about a model that was retired, will be, or is not listed by its vendor."""
+    if not retirement.date:
+        state = f"{member} is not listed by {split_member(member)[0]}"
+    else:
+        state = f"{member} {'was' if retirement.is_over else 'will be'} retired on {retirement.date}"
+    return f"{state}: use {retirement.successor}." if retirement.successor else f"{state}."

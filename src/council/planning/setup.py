@@ -9,7 +9,8 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
 
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
-from council.planning.prompt_cache import CachePoints
+from council.planning.estimate import CachePoints
+from council.settings import LastingFlags
 from council.store.interface import Record
 from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped
 
@@ -40,21 +41,16 @@ ForkOrigin = TypedDict(
 )
 
 
-class RunFlags(TypedDict, total=False):
-    """Flags that hold for a run whenever it is continued."""
+class RunFlags(LastingFlags, total=False):
+    """Flags that are stored with a run."""
 
-    timeout: float | None
-    max_cost: float | None
-    allow_unpriced: bool | None
-    grace: float | None
-    hedge: bool | None
-    no_warm: bool | None
-    no_resend: bool | None
-    profile: str | None
-    report_dir: str | None
     user: str | None  # the name of the token that started the run
     user_cap: float | None  # of this token per day
     trusted: list[str] | None  # hashes of the project's settings that only this run trusts
+
+
+# Parts of a setup that are stored in a form of their own
+STORED_PARTS = ("protocol", "question", "roster", "packet", "shared_vendors", "spending", "flags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +93,18 @@ class RunSetup:
     @classmethod
     def load(cls, stored: Mapping[str, Any]) -> RunSetup:
         """Return a stored setup."""
-        names = ("verbose", "effort", "version", "rules", "owner", "project", "day", "config", "queue")
-        known: dict[str, Any] = {name: stored[name] for name in names if stored.get(name) is not None}
+        plain: dict[str, Any] = {name: stored[name] for name in _list_plain_fields() if stored.get(name) is not None}
         shared_vendors = stored.get("shared_vendors")
         spending = stored.get("spending")
         return cls(
-            **known,
+            **plain,
             protocol=stored.get("protocol") or "",
             question=_load_fields(Question, stored.get("question") or {"text": ""}),
             roster=_load_roster(stored.get("roster") or {}),
-            options=stored.get("options") or {},
             packet=_load_packet(stored.get("packet") or {}),
-            given=stored.get("given") or {},
             shared_vendors=None if shared_vendors is None else tuple(shared_vendors),
             spending=SpendingPlan.from_json(spending) if spending else NO_SPENDING_PLAN,
-            batch=stored.get("batch") or None,
-            look=stored.get("look") or None,
-            check=bool(stored.get("check")),
-            cache_points=stored.get("cache_points") or {},
             flags=RunFlags(**{name: stored[name] for name in RunFlags.__annotations__ if name in stored}),  # type: ignore[typeddict-item]
-            fork=stored.get("fork") or None,
-            priority=stored.get("priority") or 0,
         )
 
     @property
@@ -149,13 +136,18 @@ class RunSetup:
             stored["shared_vendors"] = list(self.shared_vendors)
         if self.spending != NO_SPENDING_PLAN:
             stored["spending"] = self.spending.as_json()
-        for name in (
-            *("batch", "look", "check", "cache_points", "fork"),
-            *("version", "rules", "owner", "project", "day", "config", "queue", "priority"),
-        ):
-            if value := getattr(self, name):
-                stored[name] = value
-        return stored | self.flags
+        filled = {name: value for name in _list_plain_fields() if (value := getattr(self, name))}
+        return stored | filled | self.flags
+
+
+@cache
+def _list_field_names(kind: Any) -> list[str]:
+    return [one.name for one in fields(kind)]
+
+
+@cache
+def _list_plain_fields() -> list[str]:
+    return [name for name in _list_field_names(RunSetup) if name not in STORED_PARTS]
 
 
 def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
@@ -166,11 +158,6 @@ def _load_fields(kind: type[T], stored: Mapping[str, Any]) -> T:
             value = stored[name]
             values[name] = _make_tuple(value) if isinstance(value, list | tuple) else value
     return kind(**values)
-
-
-@cache
-def _list_field_names(kind: Any) -> list[str]:
-    return [field.name for field in fields(kind)]
 
 
 def _make_tuple(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -16,41 +16,38 @@ from council.errors import UsageError
 from council.packet.files import list_files
 from council.packet.git import find_repo
 from council.planning.choices import find_choice
-from council.planning.modes import find_mode
 from council.planning.phrases import (
+    UNIFIED,
     Sentence,
     compile_opening,
     compile_words,
     find_phrases,
+    join_starts,
     join_words,
     load_triggers,
+    lower,
     phrase_pattern,
     read_sentences,
+    strip_opening,
 )
+from council.settings.config_files import find_root
 
 CONTEXT_CHARS = 120  # before a verb
 WHO = re.compile(r"(?<!\w)(?:who|that|which)(?: \w+){0,2} $")
 OBJECT = re.compile(r"(?<!\w)(?:my|our|this|that|it|the|these|those|me)(?: \w+){0,4} $")
 
 
-class Trigger(NamedTuple):
-    """A protocol, and the words that chose it."""
-
-    protocol: str
-    why: str
-
-
-def find_trigger(text: str, *, can_search: Callable[[], bool] = lambda: False) -> Trigger | None:
+def find_trigger(text: str, *, can_search: Callable[[], bool] = lambda: False) -> Mode | None:
     """Return the protocol that the words ask for: a mode by its name, or the first of the table that matches."""
     sentences = read_sentences(text)
     if mode := find_mode(sentences):
-        return Trigger(mode.protocol, _format_words(mode.words))
+        return Mode(mode.protocol, _format_words(mode.words))
     for protocol, rules in load_triggers()["protocols"].items():
         found = _search_sentences(sentences, rules)
         if found and "exceptions" in rules:
             found = _search_sentences([sentence.mask(rules["exceptions"]) for sentence in sentences], rules)
         if found and (can_search() or not rules.get("needs_search")):
-            return Trigger(protocol, found)
+            return Mode(protocol, found)
     return None
 
 
@@ -70,15 +67,13 @@ def _search_sentence(sentence: str, rules: dict[str, Any]) -> str:
         return ""
     if compile_opening("writing").match(sentence) and not sentence.endswith("?"):
         return ""
-    if not compile_opening("subjects").match(sentence) and (
-        found := _search(rules, "phrases", sentence) or _search_noun(rules, sentence)
-    ):
-        return found
-    if not compile_opening("questions").match(sentence) and (
-        found := _search(rules, "asked", sentence)
-        or _search_verb(rules, sentence)
-        or _search_inflection(rules, sentence)
-    ):
+    found = ""
+    if not compile_opening("subjects").match(sentence):
+        found = _search(rules, "phrases", sentence) or _search_noun(rules, sentence)
+    if not found and not compile_opening("questions").match(sentence):
+        found = _search(rules, "asked", sentence) or _search_verb(rules, sentence)
+        found = found or _search_inflection(rules, sentence)
+    if found:
         return found
     compared = compile_words(tuple(rules["comparisons"])).search(sentence) if "comparisons" in rules else None
     return _format_words(compared.group()) if compared and not compile_opening("facts").match(sentence) else ""
@@ -99,9 +94,7 @@ def _search_verb(rules: dict[str, Any], sentence: str) -> str:
 
 
 def _search_inflection(rules: dict[str, Any], sentence: str) -> str:
-    """Return another form of a verb in its place: "try arguing", "someone who challenges me", "I want it
-    challenged".
-    """
+    """Return another form of a verb: "try arguing", "someone who challenges me", "I want it challenged"."""
     for found in _find_words(rules.get("gerunds", ()), sentence):
         if _compile_before("before_gerund").search(sentence[: found.start()][-CONTEXT_CHARS:]):
             return _format_words(found.group())
@@ -149,6 +142,108 @@ def _format_words(found: str) -> str:
 @cache
 def _compile_before(name: str, other: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?:{other}(?<!\w)(?:{join_words(load_triggers()['openings'][name])})) ?$")
+
+
+# Modes by their names: "adversarial council: …", "in collaborative mode, …", "council of advisors - …"
+# A name at the start of a question is a prefix, which is removed. Elsewhere it is a request, and stays.
+
+MAX_PREFIX_CHARS = 200
+MARK = (  # after a name, with "please" or "for this" before it
+    r"(?: (?:for|on|about|with) (?:this|that|it|the following)(?: one| question)?(?=[:：,，.!]))?(?:,? please)?"
+    r"(?:\s*[:：,，、–—]|[.!]+(?=\s)|\s*-+(?=\s|$)|\s+-+(?=\S)|\s*[\])】）]\s*[:：,，–—-]?)"
+)
+BRACKET = r"[\[(【（]?\s*"
+IN_QUESTION = re.compile(
+    r"[,:(–—] ?(?:(?:in|using|with|via) )?(?:(?:an?|the) )?$|^(?:can|could|would|will) (?:an?|the|my|our) $"
+)
+VERB = re.compile(r"(?:is|are|was|were|has|can|will|does|could|would|should)\b", re.IGNORECASE)
+
+
+class Mode(NamedTuple):
+    """A protocol, and the words that chose it."""
+
+    protocol: str
+    words: str
+
+
+def strip_mode(text: str) -> tuple[Mode | None, str]:
+    """Return the mode that a question starts with, and the question without it."""
+    core = strip_opening(text)
+    opening = Sentence(core, re.sub(r"\s", " ", lower(core[:MAX_PREFIX_CHARS].translate(UNIFIED))))
+    if not _has_stem(opening.text):
+        return None, text
+    masked = opening.mask(_load_modes()["exceptions"]).text
+    for protocol in _load_modes()["names"]:
+        if found := _match_prefix(masked, core, protocol):
+            return Mode(protocol, _format_name(found)), core[found.end() :].strip()
+    return None, text
+
+
+def _format_name(found: re.Match[str]) -> str:
+    colon = ":" if found.group()[found.end("name") :].strip().startswith((":", "：")) else ""
+    return " ".join(found["name"].replace("-", " ").split()) + colon
+
+
+def _match_prefix(opening: str, core: str, protocol: str) -> re.Match[str] | None:
+    marked, short, bare = _compile_prefixes(protocol)
+    if found := marked.match(opening) or short.match(opening):
+        return found
+    found = bare.match(opening)
+    is_sentence = found and VERB.match(core[found.end() :]) and not core.rstrip().endswith(("?", "？"))
+    return None if is_sentence else found  # "Adversarial council is a pattern"
+
+
+@cache
+def _compile_prefixes(protocol: str) -> tuple[re.Pattern[str], ...]:
+    """Compile a name with a mark or a preposition after it, a short name with a mark, and a name before other words."""
+    modes = _load_modes()
+    names, short_names = (join_starts(modes[table][protocol]) for table in ("names", "short_names"))
+    before = rf"(?:(?:{join_starts(modes['before'])}) ?)?(?:(?:{join_words(modes['articles'])}) )?"
+    mark = rf"(?:{'|'.join(modes['suffixes'])})?(?:{MARK}|\s*$)"
+    after = rf" (?:{join_words(modes['after'])})(?!\w)"
+    continued = rf" (?:{join_words(modes['continued'])})(?!\w)"
+    return (
+        re.compile(rf"{BRACKET}{before}(?P<name>{names})(?:{mark}|{after})\s*"),
+        re.compile(rf"{BRACKET}{before}(?P<name>{short_names}){mark}\s*"),
+        re.compile(rf"{before}(?P<name>{names})(?!{continued})\s+"),
+    )
+
+
+def find_mode(sentences: Sequence[Sentence]) -> Mode | None:
+    """Return the mode that a sentence asks for by its name; a question about a mode asks for none."""
+    for sentence in sentences:
+        if not _has_stem(sentence.text):
+            continue
+        text = sentence.without_opening().mask(_load_modes()["exceptions"]).text
+        found = [
+            (match.start(), Mode(protocol, match.group()))
+            for protocol in _load_modes()["names"]
+            if (match := _compile_requests(protocol).search(text)) and _is_asked(text, match.start())
+        ]
+        if found:
+            return min(found)[1]
+    return None
+
+
+@cache
+def _compile_requests(protocol: str) -> re.Pattern[str]:
+    return compile_words((*_load_modes()["names"][protocol], *_load_modes()["requests"].get(protocol, ())))
+
+
+def _is_asked(sentence: str, start: int) -> bool:
+    """Return whether a name is a request; in a question only after a comma, or if it is to do something."""
+    if not (compile_opening("questions").match(sentence) or compile_opening("telling").match(sentence)):
+        return True
+    return bool(IN_QUESTION.search(sentence[:start]))
+
+
+def _has_stem(text: str) -> bool:
+    return any(stem in text for stem in _load_modes()["stems"])
+
+
+def _load_modes() -> dict[str, Any]:
+    modes: dict[str, Any] = load_triggers()["modes"]
+    return modes
 
 
 # Words that name the project of a folder
@@ -213,19 +308,15 @@ ORDINARY_NAMES = frozenset(
 
 
 def names_project(text: str, folder: Path) -> bool:
-    """Return whether a question names the project of a folder: by words such as "this repository", its name, or a
-    file or folder of it.
-    """
+    """Return whether a question names the project: "this repository", its name, or a file or folder of it."""
     text = URL.sub(" ", text)
     return bool(PROJECT_WORDS.search(text)) or _has_project_name(text, folder) or _has_project_file(text, folder)
 
 
 def _has_project_name(text: str, folder: Path) -> bool:
-    root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
-    names = {root.name, folder.name}
-    return any(
-        _has_name(text, name) for name in names if name.casefold() not in ORDINARY_NAMES and len(name) >= MIN_NAME_CHARS
-    )
+    names = {find_root(folder).name, folder.name}
+    telling = [one for one in names if one.casefold() not in ORDINARY_NAMES and len(one) >= MIN_NAME_CHARS]
+    return any(_has_name(text, name) for name in telling)
 
 
 def _has_name(text: str, name: str) -> bool:

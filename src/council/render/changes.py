@@ -1,12 +1,9 @@
-"""What the council changed, for readers of a finished run: the closest draft, points and seats behind the answer,
-and the cost of one model.
-"""
+"""What the council changed: the closest draft, points and seats behind the answer, and the cost of one model."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
@@ -74,8 +71,9 @@ def _find_closest_draft(minutes: Minutes, report: ReportObject) -> ClosestDraft 
     if minutes.verdict.get("verdict") or minutes.status != "complete" or len(drafts) < 2:
         return None
     answer = _list_sequences(report["answer"])
-    shares = [(_share(answer, _list_sequences(said.said)), said) for said in drafts]
-    share, said = max(shares, key=lambda one: one[0])
+    common = [(len(answer & _list_sequences(said.said)), said) for said in drafts]
+    count, said = max(common, key=lambda one: one[0])
+    share = count / max(1, len(answer))
     if share < MIN_SHARE:
         return None
     return {"seat": said.seat, "phase": said.phase, "share": round(share, 2)}
@@ -88,17 +86,11 @@ def _list_sequences(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(zip(*(words[n:] for n in range(SEQUENCE_WORDS)), strict=False))
 
 
-def _share(answer: frozenset[Any], draft: frozenset[Any]) -> float:
-    return len(answer & draft) / len(answer) if answer else 0.0
-
-
 # Cost
 
 
 def _price_one_model(minutes: Minutes, report: ReportObject) -> OneModelCost | None:
-    """Return what one draft cost, from the cheapest to the dearest; None if a price is unknown or nothing was
-    billed.
-    """
+    """Return what one draft cost, cheapest to dearest; None if a price is unknown or nothing was billed."""
     keys = [said.key for said in _list_drafts(minutes)]
     council = report["cost"]["usd"]
     if not council or len(keys) < 2 or any(key not in minutes.billed for key in keys):

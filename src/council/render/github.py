@@ -6,11 +6,13 @@ import re
 
 from council.engine.layout import (
     choose_level,
+    format_absent_seat,
     format_count,
     format_disputed,
     format_fix,
     format_found_by,
     list_absent_seats,
+    list_location_notes,
     parse_location,
 )
 from council.engine.records import FindingRow, ReportObject
@@ -25,16 +27,10 @@ VERDICT_KINDS = {"PASS": "notice", "FAIL": "error"}
 
 def render(report: ReportObject) -> str:
     """Render the verdict, the absent seats and one annotation per finding."""
-    lines = [_format_verdict(report)]
-    lines += [
-        _format_command(
-            "warning",
-            f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}",
-            title="Council: a seat is missing",
-        )
-        for seat in list_absent_seats(report)
-    ]
-    return "".join(f"{line}\n" for line in [*lines, *map(_format_finding, report["findings"])])
+    absent = map(format_absent_seat, list_absent_seats(report))
+    warnings = [_format_command("warning", text, title="Council: a seat is missing") for text in absent]
+    lines = [_format_verdict(report), *warnings, *map(_format_finding, report["findings"])]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def render_run(run: FinishedRun) -> str:
@@ -45,29 +41,18 @@ def _format_verdict(report: ReportObject) -> str:
     verdict = report["verdict"] or f"no verdict, the run is {report['status']}"
     kind = VERDICT_KINDS.get(verdict, "warning")
     confidence = f", confidence {report['confidence']}" if report["confidence"] else ""
-    return _format_command(
-        kind, f"{verdict}{confidence}, {format_count(len(report['findings']), 'finding')}", title="Council"
-    )
+    count = format_count(len(report["findings"]), "finding")
+    return _format_command(kind, f"{verdict}{confidence}, {count}", title="Council")
 
 
 def _format_finding(finding: FindingRow) -> str:
-    kind = {"note": "notice"}.get(choose_level(finding), choose_level(finding))
+    kind = choose_level(finding).replace("note", "notice")
     found = parse_location(finding)
     where = {"file": found[0], **({"line": str(found[1])} if found[1] else {})} if found else {}
     title = f"Council: {finding['severity']} {finding['category']}, {format_found_by(finding)}"
-    stated = (
-        []
-        if (found and found[1]) or not finding["location"]
-        else [f"Location as stated, not found in the packet: {finding['location']}"]
-    )
-    if finding.get("location_note"):
-        stated.append(f"Evidence: {finding['location_note']}.")
-    said = [
-        finding["description"],
-        format_fix(finding),
-        *stated,
-        *([f"{format_disputed(finding).capitalize()}."] if finding["disputed"] else []),
-    ]
+    said = [finding["description"], format_fix(finding), *list_location_notes(finding)]
+    if finding["disputed"]:
+        said.append(f"{format_disputed(finding).capitalize()}.")
     return _format_command(kind, "\n".join(said), **where, title=title)
 
 
@@ -77,8 +62,6 @@ def _format_command(kind: str, message: str, **properties: str) -> str:
 
 
 def _escape(text: str, table: dict[str, str]) -> str:
-    """Escape a text so that it is one part of a command: without another command, and without the mark between
-    parts.
-    """
+    """Escape a text so that it is one part of a command, with no other command and no mark between parts in it."""
     parts = re.sub(":(?=:)", ": ", neutralize_commands(clean(text).strip()))
     return "".join(table.get(sign, sign) for sign in parts)

@@ -6,7 +6,7 @@ import json
 import re
 import string
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -15,10 +15,9 @@ from importlib.resources import files
 from typing import NamedTuple, TypedDict
 
 from council.engine.degraded import format_degraded_lines
-from council.engine.minutes import Minutes
 from council.engine.patches import PatchFold
 from council.engine.records import ReportObject
-from council.events import TRANSIENT_EVENTS, Entry
+from council.events import TRANSIENT_EVENTS
 from council.render.markdown import render_document_parts
 from council.render.positions import PositionSnapshot, build_position_history
 from council.render.report import FinishedRun, read_report
@@ -52,25 +51,17 @@ PAGE_END = """</script>
 """
 
 
-def render_html(minutes: Minutes, entries: Sequence[Entry]) -> str:
-    return "".join(render_html_parts(minutes, entries))
-
-
-def render_html_parts(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
-    """Render the run as a page. Its policy allows only the inline script and style, and no requests."""
+def render_run(run: FinishedRun) -> Iterator[str]:
+    """Render the run as a page, in parts. Its policy allows only the inline script and style, and no requests."""
     style, script = read_page_file("style.css"), _inline_script()
     policy = (
         f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
-    title = f"{single_line(str(minutes.plan.get('question') or minutes.name), 80)} · council"
+    title = f"{single_line(str(run.minutes.plan.get('question') or run.minutes.name), 80)} · council"
     yield PAGE_START.format(policy=policy, title=escape(title), style=style)
-    yield from _dump_run(minutes, entries)
+    yield from _dump_run(run)
     yield PAGE_END.format(script=script)
-
-
-def render_run(run: FinishedRun) -> Iterator[str]:
-    return render_html_parts(run.minutes, run.entries)
 
 
 class PageDetail(TypedDict):
@@ -81,21 +72,21 @@ class PageDetail(TypedDict):
     positions: list[PositionSnapshot]
 
 
-def _dump_run(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
+def _dump_run(run: FinishedRun) -> Iterator[str]:
     """Dump the data of the page one event at a time: a run can be larger than the memory for all of it."""
     yield '{"events":['
-    stored = (entry for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS))
+    stored = (entry for entry in run.entries if not isinstance(entry.event, TRANSIENT_EVENTS))
     fold = PatchFold()
     for n, entry in enumerate(stored):
         event = entry.as_json() | {"patch": fold.apply(entry)}
         yield ("," if n else "") + _dump_json(clean_json(event))
     detail: PageDetail = {
-        "report": read_report(minutes),
-        "above": format_degraded_lines(minutes),
-        "positions": build_position_history(entries),
+        "report": read_report(run.minutes),
+        "above": format_degraded_lines(run.minutes),
+        "positions": build_position_history(run.entries),
     }
     yield f'],"detail":{_dump_json(clean_json(detail))},"markdown":"'
-    for text in render_document_parts(minutes):
+    for text in render_document_parts(run.minutes):
         yield _dump_json(text)[1:-1]
     yield '"}'
 
@@ -166,9 +157,7 @@ class Bundle:
 
 @cache
 def bundle(entry: str) -> Bundle:
-    """Wrap each module in a function, in import order: one file to load, and browsers load no modules from `file:`
-    pages.
-    """
+    """Wrap each module in a function, in import order: browsers load no modules from `file:` pages."""
     modules: dict[str, str] = {}
     _add_module(entry, modules)
     code = ['"use strict";']

@@ -22,10 +22,9 @@ def render(report: ReportObject) -> str:
     ]
     suite = Xml.Element("testsuite", name=_format_line(f"council {report['task']} {report['target'] or ''}"))
     suite.extend(cases)
-    counts = {"tests": len(cases)} | {
-        kind + "s": len(suite.findall(f"testcase/{kind}")) for kind in ("failure", "error")
-    }
-    for name, value in {**counts, "skipped": len(suite.findall("testcase/skipped")), "time": report["seconds"]}.items():
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {name: len(suite.findall(f"testcase/{kind}")) for name, kind in kinds.items()}
+    for name, value in {"tests": len(cases), **counts, "time": report["seconds"]}.items():
         suite.set(name, str(value))
     root = Xml.Element("testsuites")
     root.append(suite)

@@ -39,19 +39,12 @@ SILENCE_SHOWN_S = 10.0  # from this many seconds on, a request without output sh
 
 
 class LiveView:
-    """Live table, redrawn on every stored event and on `tick`, but not on deltas.
+    """Live table, redrawn on every stored event and on `tick`, whose `now` uses the clock of the entries."""
 
-    `now` in `tick` uses the clock of the entries, so that a replay shows the seconds of the run.
-    """
-
-    def __init__(
-        self, output: Console | TextIO, *, ascii: bool = False, color: bool = True, stays: bool = False
-    ) -> None:
+    def __init__(self, stream: TextIO, *, ascii: bool = False, color: bool = True, stays: bool = False) -> None:
         """The table is removed when it is closed; with `stays` its last state remains, without the failures."""
-        self._stream = None if isinstance(output, Console) else output
-        self.console = (
-            output if isinstance(output, Console) else Console(file=output, no_color=not color, highlight=False)
-        )
+        self._stream = stream
+        self.console = Console(file=stream, no_color=not color, highlight=False)
         self.minutes = Minutes()
         self.symbols = Symbols(ascii)
         self.now = 0.0
@@ -64,7 +57,7 @@ class LiveView:
         self._stays = stays
         self._hides_troubles = False
         self._suspended = 0  # prompts that use the terminal now
-        self._block = ScreenBlock(self.console, self.console.file)
+        self._block = ScreenBlock(self.console, stream)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
@@ -108,7 +101,7 @@ class LiveView:
             self._draw()
             self._block.release()
         else:
-            self._block.erase(terminal_size(self._stream) if self._stream else self.console.size)
+            self._block.erase(terminal_size(self._stream))
         self._closed = True
 
     def _apply(self, entry: Entry) -> None:
@@ -125,15 +118,9 @@ class LiveView:
         elif isinstance(event, ev.Stated | ev.WasAbsent):
             self._streams.pop(event.seat, None)
 
-    @property
-    def _has_content(self) -> bool:
-        return bool(self.minutes.run or self.minutes.fetching)
-
     def _draw(self) -> None:
-        if self._closed or self._suspended or not self._has_content or not self.console.is_terminal:
-            return
-        if self._stream is None:
-            self._block.draw(self.build_lines(), self.console.size)
+        has_content = self.minutes.run or self.minutes.fetching
+        if self._closed or self._suspended or not has_content or not self.console.is_terminal:
             return
         read_size = partial(terminal_size, self._stream)
         for _ in range(MAX_REDRAWS):
@@ -159,9 +146,8 @@ class LiveView:
         last_lines = {} if text else self._build_last_lines()
         rows = self._render(self._build_table(seats))
         helpers = [n for seat in seats for n in ([0, 1] if self.minutes.helpers(seat.name) else [0])]
-        share = share_rows(
-            self.console.height - 1, len(top), len(rows), len(below), len(last_lines), len(notes), len(text)
-        )
+        room = self.console.height - 1
+        share = share_rows(room, len(top), len(rows), len(below), len(last_lines), len(notes), len(text))
         names = iter(seats)
         shown: list[Line] = []
         for row, is_helper in list(zip(rows, helpers, strict=True))[: share[1]]:
@@ -208,9 +194,8 @@ class LiveView:
         line = self.symbols.format_text(text).plain
         lines = wrap(" " * indent + line, self.width, indent)
         if len(lines) > rows:
-            lines[rows - 1 :] = [
-                cut_words(" ".join([lines[rows - 1], lines[rows].strip()]), self.width, self.symbols.ellipsis)
-            ]
+            end = f"{lines[rows - 1]} {lines[rows].strip()}"
+            lines[rows - 1 :] = [cut_words(end, self.width, self.symbols.ellipsis)]
         return [Text(one, style, no_wrap=True) for one in lines]
 
     def _format_spent(self) -> str:
@@ -245,9 +230,8 @@ class LiveView:
         if phase.ended is not None or self.minutes.status != "running":
             sign, style = self._ended_phase_style(said, absent if phase.ended is not None else total - said)
             return signs.format_text(f"{sign} {label} {said}/{total} {spent}", style)
-        return signs.format_text(
-            f"{signs.current} {label} {signs.format_bar(said, total)} {said}/{total}{missing} {spent}", "bold"
-        )
+        bar = signs.format_bar(said, total)
+        return signs.format_text(f"{signs.current} {label} {bar} {said}/{total}{missing} {spent}", "bold")
 
     def _ended_phase_style(self, answered: int, absent: int) -> tuple[str, str]:
         """Return symbol and style of an ended phase: done if all answered, failed if none did."""
@@ -311,8 +295,7 @@ class LiveView:
         lines = []
         for names, text, style in group_troubles(filter(None, map(self._find_trouble, self._listed_seats()))):
             if len(names) > 1 or self.width < WIDE_WIDTH:
-                found = self._wrap(f"{join_names(names)} {text}", MAX_REMARK_ROWS, style, INDENT)
-                lines += found
+                lines += self._wrap(f"{join_names(names)} {text}", MAX_REMARK_ROWS, style, INDENT)
         return lines
 
     def _shares_trouble(self, seat: SeatMinutes) -> bool:
@@ -325,12 +308,8 @@ class LiveView:
         if self._hides_troubles:
             return None
         if seat.reason:
-            return Trouble(
-                seat.name,
-                f"absent in {format_phase(seat.phase.rpartition('/')[2])}: ",
-                single_line(seat.reason),
-                "red",
-            )
+            phase = format_phase(seat.phase.rpartition("/")[2])
+            return Trouble(seat.name, f"absent in {phase}: ", single_line(seat.reason), "red")
         if seat.state in BUSY_STATES and seat.trouble:
             event = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)
             if isinstance(event, Attempted):
@@ -451,9 +430,8 @@ class LiveView:
             return LineEnd("" if is_shown_below else self._format_last_line(seat), self.symbols.ellipsis)
         if self.minutes.is_from_fork(self._last_statement(seat)):
             return self.symbols.format_text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
-        return self.symbols.format_text(
-            f"in {format_phase(seat.phase.rpartition('/')[2])}" if seat.phase else "", "dim"
-        )
+        place = f"in {format_phase(seat.phase.rpartition('/')[2])}" if seat.phase else ""
+        return self.symbols.format_text(place, "dim")
 
     def _is_silent(self, seat: SeatMinutes) -> bool:
         """Return whether its request is open without output for a while. It may be thinking."""
@@ -472,9 +450,8 @@ class LiveView:
         if not fetch:
             return []
         bar = self.symbols.format_bar(fetch.done, fetch.total, 24)
-        return [
-            self.symbols.format_text(f"fetching {fetch.what} {bar} {format_megabytes(fetch.done, fetch.total)}", "cyan")
-        ]
+        size = format_megabytes(fetch.done, fetch.total)
+        return [self.symbols.format_text(f"fetching {fetch.what} {bar} {size}", "cyan")]
 
     def _build_notes(self) -> list[Text]:
         notes = [f"{note.what}: {note.why}" if note.why else note.what for note in self.minutes.notes[-MAX_NOTES:]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NamedTuple
 
 from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
@@ -27,26 +27,15 @@ from council.engine.layout import (
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
-from council.engine.records import CheckRow, ReportObject
+from council.engine.records import ReportObject
 from council.engine.strongest import format_strongest
 from council.protocols import Protocol, ReportView, find_protocol
-from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
 from council.render.tail import format_tail
 from council.text_cleanup import clean, quote_tail_lines
-from council.types import CheckedErrorRow, Json
+from council.types import Json
 from council.wording import Wording
-
-__all__ = [
-    "list_answer_parts",
-    "render_answer",
-    "render_document",
-    "render_document_parts",
-    "render_mermaid",
-    "render_verbose",
-]
-
 
 MISSING_MARK = "! "  # starts a line about a missing part
 
@@ -114,9 +103,7 @@ def render_document(minutes: Minutes, report: ReportObject | None = None) -> str
 
 
 def render_document_parts(minutes: Minutes, report: ReportObject | None = None) -> Iterable[str]:
-    """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has
-    instead.
-    """
+    """Render the report file: question, facts, missing parts, answer and statements, or the protocol's own."""
     protocol = _protocol_of(minutes)
     report = report or _find_report(minutes)
     own = protocol.load_report_view().document(minutes, report)
@@ -148,7 +135,7 @@ def _build_context(minutes: Minutes, report: ReportObject) -> Json:
         "final": _format_answer(minutes, view, wording),
         "tail": report["tail"],
         "notes": report.get("notes") or {},
-        "check": _describe_check(minutes.verdict.get("check")),
+        "check": minutes.verdict.get("check"),
         "positions": build_position_table(minutes, wording) if has_topics else [],
         "rounds": _list_rounds(minutes),
         "facts": facts,
@@ -167,29 +154,6 @@ def _build_context(minutes: Minutes, report: ReportObject) -> Json:
         **wording.layout_variables(),
         **view.layout_variables(minutes),
     }
-
-
-class ErrorVariables(CheckedErrorRow):
-    """An error that a check found, with its state under the name that layouts use for all points."""
-
-    status: str
-
-
-class CheckVariables(TypedDict):
-    """The check of a finished text, for the layout."""
-
-    readers: list[str]
-    author: str
-    errors: list[ErrorVariables]
-    checks: int
-    last_readers: NotRequired[list[str]]
-
-
-def _describe_check(check: CheckRow | None) -> CheckVariables | None:
-    """Return the check for the layout, with the status of each error: corrected, dismissed or open."""
-    if not check:
-        return None
-    return {**check, "errors": [{**row, "status": row["state"]} for row in check["errors"]]}
 
 
 def _describe_seat_state(minutes: Minutes, seat: SeatMinutes) -> str:
@@ -241,9 +205,8 @@ def _summarize_statement(said: StatementMinutes, wording: Wording) -> str:
 def _describe_silence(minutes: Minutes, wording: Wording, name: str, was_held: bool) -> str:
     earlier = [missed for missed in minutes.absences if missed.seat == name]
     if earlier:
-        return wording.heading(
-            "absent_since", phase=format_phase_in(earlier[-1].phase), reason=describe_absence(earlier[-1])
-        )
+        phase = format_phase_in(earlier[-1].phase)
+        return wording.heading("absent_since", phase=phase, reason=describe_absence(earlier[-1]))
     return wording.heading("not_asked") if was_held else wording.heading("not_held")
 
 

@@ -7,10 +7,7 @@ import re
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.text_cleanup import single_line
 
-CLASS_STYLES = (
-    "classDef absent stroke-dasharray: 4 3,opacity: 0.6",
-    "classDef chair stroke-width: 3px",
-)
+CLASS_STYLES = ("classDef absent stroke-dasharray: 4 3,opacity: 0.6", "classDef chair stroke-width: 3px")
 
 
 def render_mermaid(minutes: Minutes) -> str:
@@ -25,9 +22,7 @@ def render_mermaid(minutes: Minutes) -> str:
 
 
 def _list_phases(minutes: Minutes) -> list[str]:
-    """Return the planned phases, with others after the phase that was held before them, without those private to a
-    seat.
-    """
+    """Return the planned phases in order, with others after the one held before them, without private ones."""
     names = [phase["name"] for phase in minutes.plan.get("phases", [])]
     place = 0
     for name in minutes.phases:
@@ -68,11 +63,9 @@ def _format_arrows(minutes: Minutes, names: list[str]) -> list[str]:
     """Connect the phases in order; a phase that was not held gets a dotted line."""
     arrows, last = [], "question"
     for name in names:
-        if name not in minutes.phases:
-            arrows.append(f"    {last} -.-> {_node_id(name)}")
-            continue
-        arrows.append(f"    {last} --> {_node_id(name)}")
-        last = _node_id(name)
+        was_held = name in minutes.phases
+        arrows.append(f"    {last} {'-->' if was_held else '-.->'} {_node_id(name)}")
+        last = _node_id(name) if was_held else last
     return [*arrows, f"    {last} --> answer"]
 
 

@@ -1,6 +1,4 @@
-"""Progress without a terminal: one plain line per finished phase or, with -v, per event, and a heartbeat every 60
-seconds.
-"""
+"""Progress without a terminal: one plain line per finished phase or, with -v, per event, and a heartbeat."""
 
 from __future__ import annotations
 
@@ -42,18 +40,18 @@ class PlainView:
 
     def on_event(self, entry: Entry) -> None:
         self.minutes.on_event(entry)
-        if line := self._formatters.get(type(entry.event), _format_nothing)(self, entry.event):
+        formatter = self._formatters.get(type(entry.event))
+        if formatter and (line := formatter(self, entry.event)):
             self._write_line(line)
 
     def tick(self, now: float) -> None:
-        self.heartbeat(now)
-
-    def heartbeat(self, now: float) -> None:
         """Write a line if none was written for 60 seconds."""
         if self._quiet_since is None:
             self._quiet_since = now
         elif now - self._quiet_since >= HEARTBEAT_S:
-            self._write_line(_format_heartbeat(self.minutes, now))
+            seats = [seat for seat in self.minutes.all_seats if seat.state in ("asked", "writing")]
+            busy = ", ".join(format_busy_seat(seat, now) for seat in seats)
+            self._write_line(f"still working: {busy}" if busy else "still working")
             self._quiet_since = now
 
     @contextmanager
@@ -107,15 +105,6 @@ class PlainView:
         else:
             self._stream.write(text)
             self._stream.flush()
-
-
-def _format_heartbeat(minutes: Minutes, now: float) -> str:
-    busy = [format_busy_seat(seat, now) for seat in minutes.all_seats if seat.state in ("asked", "writing")]
-    return f"still working: {', '.join(busy)}" if busy else "still working"
-
-
-def _format_nothing(view: PlainView, event: Any) -> str:
-    return ""
 
 
 def _format_convened(view: PlainView, event: ev.Convened) -> str:
@@ -228,9 +217,8 @@ MAX_PIECES = 40  # per statement
 
 def build_replay(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries in time order, with rebuilt deltas before each statement."""
-    pieces = [
-        piece for entry in entries if isinstance(entry.event, ev.Stated) for piece in _build_deltas(entry, entry.event)
-    ]
+    stated = ((entry, entry.event) for entry in entries if isinstance(entry.event, ev.Stated))
+    pieces = [piece for entry, event in stated for piece in _build_deltas(entry, event)]
     return sorted([*entries, *pieces], key=attrgetter("at"))
 
 

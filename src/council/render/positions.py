@@ -48,6 +48,10 @@ class RowExtras(TypedDict, total=False):
     correction: str
 
 
+FINDING_EXTRAS: tuple[Literal["location", "fix", "why", "ref", "location_note"], ...]
+FINDING_EXTRAS = ("location", "fix", "why", "ref", "location_note")
+
+
 class PositionSnapshot(TypedDict):
     """The rows after an event, which has the number `seq`."""
 
@@ -142,19 +146,14 @@ def _count_status(row: Row, answered: int) -> str:
 
 
 def _select_rows(rows: Sequence[Seated] | None, *required: str) -> list[Seated]:
-    """Return the objects of a list that have these texts or lists; a protocol of another package may use other
-    shapes.
-    """
+    """Return the objects of a list that have these texts or lists: protocols of other packages may differ."""
     listed = rows if isinstance(rows, list | tuple) else ()
     return [row for row in listed if _has_fields(row, required)]
 
 
 def _has_fields(row: object, required: Iterable[str]) -> bool:
-    return isinstance(row, dict) and all(_is_filled(row.get(name)) for name in required)
-
-
-def _is_filled(value: Any) -> bool:
-    return isinstance(value, str | list | tuple) and bool(value)
+    values = [row.get(name) for name in required] if isinstance(row, dict) else [None]
+    return all(isinstance(value, str | list | tuple) and value for value in values)
 
 
 def _normalize(text: str) -> str:
@@ -202,16 +201,9 @@ def _finding_row(one: FindingRow) -> Row:
 
 def _collect_extras(finding: FindingRow) -> RowExtras:
     extras: RowExtras = {}
-    if location := finding.get("location"):
-        extras["location"] = location
-    if fix := finding.get("fix"):
-        extras["fix"] = fix
-    if why := finding.get("why"):
-        extras["why"] = why
-    if ref := finding.get("ref"):
-        extras["ref"] = ref
-    if note := finding.get("location_note"):
-        extras["location_note"] = note
+    for name in FINDING_EXTRAS:
+        if text := finding.get(name):
+            extras[name] = text
     return extras
 
 
@@ -224,7 +216,7 @@ def _format_place(one: FindingRow) -> str:
 
 
 def _list_disputes(verdict: VerdictObject) -> Iterator[Row]:
-    claims = [claim for claim in _select_rows(verdict.get("claims"), "by") if isinstance(claim["by"], list)]
+    claims = _select_claims(verdict)
     for one in _select_rows(verdict.get("disagreements"), "positions"):
         sides = _select_rows(one["positions"], "seat")
         if len({side["seat"] for side in sides}) > 1:
@@ -270,11 +262,14 @@ def _describe_side(side: SeatPosition) -> str:
     return ": ".join(filter(None, [f"{word}, then {later}" if later and word else word or later, said]))
 
 
+def _select_claims(verdict: VerdictObject) -> list[ClaimRow]:
+    return [claim for claim in _select_rows(verdict.get("claims"), "by") if isinstance(claim["by"], list)]
+
+
 def _list_claims(verdict: VerdictObject) -> Iterator[Row]:
     topics: dict[str, list[ClaimRow]] = {}
-    for claim in _select_rows(verdict.get("claims"), "by"):
-        if isinstance(claim["by"], list):
-            topics.setdefault(_normalize(str(claim.get("topic") or claim.get("claim") or "")), []).append(claim)
+    for claim in _select_claims(verdict):
+        topics.setdefault(_normalize(str(claim.get("topic") or claim.get("claim") or "")), []).append(claim)
     for claims in topics.values():
         holding = [claim for claim in claims if not claim.get("conceded")] or claims
         first = holding[0]
@@ -348,23 +343,16 @@ def _list_preliminary(minutes: Minutes) -> list[Row]:
             row.put(said.seat, "agrees", "found it")
         claims: list[StatedClaim] = _select_rows(said.reply.get("claims"), "question")
         for claim in claims:
-            question, text = claim["question"], _text(claim)
+            question, text = claim["question"], str(claim.get("text") or claim.get("answer") or "")
             row = rows.setdefault(("claim", _normalize(question)), Row("claim", question, text))
-            is_same = row.text == text or _same_answer(row, claim)
+            answer = _normalize(str(claim.get("answer") or ""))
+            is_same = row.text == text or (bool(answer) and row.answer == answer)
             row.put(said.seat, "agrees" if is_same else "qualifies", text)
             if row.answer is None:
-                row.answer = _normalize(str(claim.get("answer") or ""))
+                row.answer = answer
     for row in rows.values():
         row.status = ""
     return list(rows.values())
-
-
-def _text(one: StatedClaim) -> str:
-    return str(one.get("text") or one.get("answer") or "")
-
-
-def _same_answer(row: Row, one: StatedClaim) -> bool:
-    return bool(one.get("answer")) and row.answer == _normalize(str(one["answer"]))
 
 
 # Texts

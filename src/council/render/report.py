@@ -15,7 +15,6 @@ from council.engine.records import (
     ChangedRow,
     CostRow,
     FindingRow,
-    FindingWords,
     HedgeRow,
     PositionRow,
     ReportObject,
@@ -40,15 +39,7 @@ if TYPE_CHECKING:  # the module needs pydantic
 __all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
 
 VerdictList = Literal[
-    "consensus",
-    "disagreements",
-    "insights",
-    "blind_spots",
-    "findings",
-    "dissent",
-    "shifts",
-    "sources",
-    "claims",
+    "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims"
 ]
 ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repository
 FREE_VENDORS = ("local", "scripted", "human")
@@ -113,9 +104,7 @@ def _collect_fields(minutes: Minutes) -> Json:
 
 
 def place_in_repository(rows: Sequence[FindingRow], plan: PlanObject) -> list[Any]:
-    """Return findings with paths relative to the top of the repository: a run in a subfolder has paths relative to
-    it.
-    """
+    """Return findings with paths from the top of the repository, also of a run in a subfolder."""
     prefix = (plan.get("packet") or {}).get("prefix") or ""
     return [_add_prefix(row, prefix) if isinstance(row, dict) and prefix else row for row in rows]
 
@@ -131,14 +120,13 @@ def _add_prefix(row: FindingRow, prefix: str) -> FindingRow:
         placed["ref"] = f"{prefix}{row['ref']}"
     placed["path"] = f"{prefix}{path}"
     if words := row.get("by_judge"):
-        placed["by_judge"] = [_add_prefix_to_words(said, path, prefix) for said in words]
+        placed["by_judge"] = [
+            {**said, "location": f"{prefix}{said['location']}"}
+            if str(said.get("location") or "").startswith(path)
+            else said
+            for said in words
+        ]
     return placed
-
-
-def _add_prefix_to_words(said: FindingWords, path: str, prefix: str) -> FindingWords:
-    if not str(said.get("location") or "").startswith(path):
-        return said
-    return {**said, "location": f"{prefix}{said['location']}"}
 
 
 class ReaderFields(TypedDict):
@@ -150,9 +138,7 @@ class ReaderFields(TypedDict):
 
 
 def read_report(minutes: Minutes) -> ReportObject:
-    """Return the report with what is computed only for readers: positions, sections, reasons for trust, and what the
-    council changed.
-    """
+    """Return the report with positions, sections and changes, which are computed only for readers."""
     from council.render.changes import build_changes  # not loaded by a run
     from council.render.positions import build_positions
 
@@ -298,9 +284,8 @@ def list_stops(minutes: Minutes) -> list[StopRow]:
     calls of a phase that was held to allow the stop, and is not in the plan, are subtracted from the first stop.
     """
     planned = {phase["name"]: int(phase.get("calls", 0)) for phase in minutes.plan.get("phases") or []}
-    extra = [
-        said for said in minutes.statements if said.phase.split("/")[0] not in {name.split("/")[0] for name in planned}
-    ]
+    first = {name.split("/")[0] for name in planned}
+    extra = [said for said in minutes.statements if said.phase.split("/")[0] not in first]
     stops: list[StopRow] = []
     for note in minutes.notes:
         names = [] if note.by_absence else [name for name in planned if _is_skipped(minutes, name, note.skipped)]
@@ -339,9 +324,7 @@ def _is_skipped(minutes: Minutes, phase: str, skipped: Sequence[str]) -> bool:
 
 
 def _estimate_phases(cost: CostEstimate | None, phases: Sequence[str]) -> float | None:
-    """Return the expected cost of phases; None if a price is unknown, and for runs of versions without this
-    estimate.
-    """
+    """Return the expected cost of phases; None if a price is unknown, or without this estimate (0.1)."""
     if cost is None:
         return None
     if not cost.get("expected"):

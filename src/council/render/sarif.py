@@ -10,11 +10,13 @@ from urllib.parse import quote
 
 from council.engine.layout import (
     choose_level,
+    format_absent_seat,
     format_disputed,
     format_fix,
     format_found_by,
     list_absent_seats,
     list_holders,
+    list_location_notes,
     parse_location,
 )
 from council.engine.records import FindingRow, ReportObject
@@ -47,8 +49,6 @@ REPOSITORY_URI = "."  # code scanning rejects a result without a location; this 
 
 
 class Text(TypedDict):
-    """A text in a log."""
-
     text: str
 
 
@@ -95,21 +95,15 @@ class Artifact(TypedDict):
 
 
 class Region(TypedDict):
-    """A line of a file."""
-
     startLine: int
 
 
 class PhysicalLocation(TypedDict):
-    """A place in a file."""
-
     artifactLocation: Artifact
     region: Region
 
 
 class Location(TypedDict):
-    """The place of a result."""
-
     physicalLocation: PhysicalLocation
 
 
@@ -171,8 +165,7 @@ def find_homepage() -> str:
     except metadata.PackageNotFoundError:
         return ""
     addresses = {name.strip(): address.strip() for name, _, address in (str(row).partition(",") for row in listed)}
-    names = ("Homepage", "Repository", "Source", "Documentation")
-    return next((addresses[name] for name in names if name in addresses), "")
+    return addresses.get("Homepage", "")
 
 
 def render_run(run: FinishedRun) -> str:
@@ -180,9 +173,7 @@ def render_run(run: FinishedRun) -> str:
 
 
 def _rule_id(finding: FindingRow) -> str:
-    """Return the rule of a finding: its category and, for security, its severity, because that is a property of a
-    rule.
-    """
+    """Return the rule of a finding: its category and, for security, its severity, a property of rules."""
     words = re.sub(r"\W+", "-", clean(finding["category"]).lower()).strip("-")
     grade = finding["severity"] if _is_security(words) and finding["severity"] in LOWER_SEVERITIES else ""
     return f"council/{'-'.join(filter(None, [words or 'other', grade]))}"
@@ -203,13 +194,8 @@ def _describe_rule(rule: str) -> Rule:
 
 
 def _build_invocation(report: ReportObject) -> Invocation:
-    notifications: list[Notification] = [
-        {
-            "level": "warning",
-            "message": {"text": _escape_text(f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}")},
-        }
-        for seat in list_absent_seats(report)
-    ]
+    absent = map(format_absent_seat, list_absent_seats(report))
+    notifications: list[Notification] = [{"level": "warning", "message": {"text": _escape_text(one)}} for one in absent]
     return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": notifications}
 
 
@@ -242,12 +228,8 @@ def _build_result(finding: FindingRow, rules: list[str]) -> Result:
 def _format_message(finding: FindingRow) -> str:
     disputed = f", {format_disputed(finding)}" if finding["disputed"] else ""
     lines = [finding["description"], format_fix(finding), f"Why: {finding['why']}"]
-    found = parse_location(finding)
-    if not (found and found[1]) and finding["location"]:
-        lines.append(f"Location as stated, not found in the packet: {finding['location']}")
-    if finding.get("location_note"):
-        lines.append(f"Evidence: {finding['location_note']}.")
-    return _escape_text("\n".join([*lines, f"({finding['severity']}, {format_found_by(finding)}{disputed})"]))
+    notes = list_location_notes(finding)
+    return _escape_text("\n".join([*lines, *notes, f"({finding['severity']}, {format_found_by(finding)}{disputed})"]))
 
 
 def _escape_text(text: str) -> str:

@@ -1,6 +1,4 @@
-"""Parts of the live view: symbols, the text of a seat, lines cut at their start, and a block of lines drawn again in
-place.
-"""
+"""Parts of the live view: symbols, the text of a seat, cut lines, and a block of lines drawn in place."""
 
 from __future__ import annotations
 
@@ -73,20 +71,15 @@ class ScreenBlock:
         self._size = (0, 0)
         self._reflows = os.environ.get("TERM") != "linux" and "XTERM_VERSION" not in os.environ
 
-    def draw(
-        self, lines: Sequence[Line], size: tuple[int, int], read_size: Callable[[], tuple[int, int]] | None = None
-    ) -> bool:
-        """Replace the lines on the screen.
-
-        Return False, and draw nothing, if the terminal was resized in the meantime.
-        """
+    def draw(self, lines: Sequence[Line], size: tuple[int, int], read_size: Callable[[], tuple[int, int]]) -> bool:
+        """Replace the lines on the screen. Draw nothing and return False if the terminal was resized meanwhile."""
         lines = [strip_end(line) for line in lines]
         with self._console.capture() as captured:
             self._console.print(SegmentLines(lines, new_lines=True), end="")
         text = captured.get()
         if (text, size) == (self._shown, self._size):
             return True
-        if read_size and read_size() != size:
+        if read_size() != size:
             return False
         columns, height = size
         above = [*self._hidden, *self._widths]
@@ -102,9 +95,7 @@ class ScreenBlock:
         return True
 
     def erase(self, size: tuple[int, int]) -> None:
-        """Remove the lines from the screen, one by one, and show the cursor: some terminals keep a cleared screen in
-        their history.
-        """
+        """Remove the lines one by one and show the cursor: some terminals keep a cleared screen as history."""
         if self._widths:
             rows = count_rows(self._widths, size[0], reflows=self._reflows)
             self._stream.write("\r" + "\x1b[1A\x1b[2K" * rows)

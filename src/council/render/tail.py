@@ -90,17 +90,7 @@ def _describe_result(result: OutcomeRow | None, wording: Wording) -> str:
     if not result:
         return ""
     key, number = _choose_outcome(result)
-    return wording.say(
-        "outcomes",
-        key,
-        number=number,
-        seat=result["seat"],
-        by=result["replaced_by"],
-        word=result["word"],
-        count=result["count"],
-        total=result["total"],
-        changes=result["changes"],
-    )
+    return wording.say("outcomes", key, number=number, by=result["replaced_by"], **result)
 
 
 def _describe_check(check: CheckRow | None, wording: Wording) -> str:
@@ -177,9 +167,7 @@ def _is_unanimous(verdict: VerdictObject, answered: int) -> bool:
 
 
 def _tells_agreement(result: OutcomeRow | None) -> bool:
-    """Return whether the outcome line says already that all agree: by their votes, or as the reason for a phase that
-    was skipped.
-    """
+    """Return whether the outcome line says already that all agree, by votes or as the reason for a stop."""
     return result is not None and result["kind"] in ("votes", "consensus", "settled", "stopped")
 
 
@@ -196,10 +184,7 @@ def _format_difference(differences: Sequence[DifferenceRow], wording: Wording) -
 
 
 def _shorten_topic(point: str) -> str:
-    """Return a point without the positions that follow its topic: they are told with their seats.
-
-    Empty if it is long.
-    """
+    """Return the topic of a point, without the positions after it, which have their seats; empty if long."""
     line = single_line(point, 4 * MAX_POINT_CHARS).rstrip(" .。")
     if len(line) <= MAX_TOPIC_CHARS:
         return line

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from council.engine.degraded import join_names
 from council.engine.layout import (
     format_cost,
     format_count,
@@ -137,9 +138,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_summary(report: ReportObject, verb: str = "") -> list[str]:
-    """Return the lines printed after a run: report path, calls and cost, next command (`verb`, or what fits the
-    status).
-    """
+    """Return the lines after a run: report path, calls and cost, next command (`verb`, or by the status)."""
     tokens, calls = report["tokens"], report["calls"]
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
@@ -227,19 +226,14 @@ def _format_look(plan: PlanObject) -> list[str]:
     """Return who may read the project before the first answers, and how often."""
     if not (look := plan.get("look")):
         return []
-    seats, limit = (
-        look["seats"],
-        f"each at most {look['hops']} times, {look['lookups']} files, names or patterns in all",
-    )
-    return [f"look: {', '.join(seats)} may read files of this folder before answering, {limit}"]
+    limit = f"each at most {look['hops']} times, {look['lookups']} files, names or patterns in all"
+    return [f"look: {', '.join(look['seats'])} may read files of this folder before answering, {limit}"]
 
 
 def _format_timing(plan: PlanObject) -> list[str]:
     """Return how the requests of a phase are timed, if not all at once and one for each seat."""
-    hedge = (
-        ["hedge: if a member is slower than usual, the fallback of its seat is asked too"] if plan.get("hedge") else []
-    )
-    return hedge + [
+    hedge = "hedge: if a member is slower than usual, the fallback of its seat is asked too"
+    return [hedge] * bool(plan.get("hedge")) + [
         f"warm start: one seat on {row['member']} begins, the others follow at its first output, because about "
         f"{row['tokens']:,} tokens are cached for them"
         for row in plan.get("warm_start", [])
@@ -247,8 +241,7 @@ def _format_timing(plan: PlanObject) -> list[str]:
 
 
 def _format_seats(plan: PlanObject) -> list[str]:
-    seats = plan["seats"]
-    chair = plan.get("chair")
+    seats, chair = plan["seats"], plan.get("chair")
     others = [*([chair] if chair else []), *plan.get("helpers", [])]
     if len(seats) >= COMPACT_MIN_SEATS:
         return [*_group_seats(seats), *(f"  {seat['name']}: {_format_members(seat)}" for seat in others)]
@@ -267,9 +260,8 @@ def _format_continued(plan: PlanObject) -> list[str]:
         return [f"continues {plan['continues']}: its question and answer are in the packet"]
     short = f" and {turns['short']} shortened" if turns["short"] else ""
     left_out = f", {turns['left_out']} left out" if turns["left_out"] else ""
-    return [
-        f"continues {plan['continues']}: {format_count(turns['full'], 'turn')} in full{short} in the packet{left_out}"
-    ]
+    full = format_count(turns["full"], "turn")
+    return [f"continues {plan['continues']}: {full} in full{short} in the packet{left_out}"]
 
 
 def _format_timeouts(plan: PlanObject) -> list[str]:
@@ -311,11 +303,10 @@ def _format_skippable(plan: PlanObject) -> list[str]:
     names = [phase["name"] for phase in plan["phases"] if phase.get("skippable")]
     if not names:
         return []
-    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     cost = plan.get("cost")
     low = cost.get("low") if cost else None
     price = f", low {format_usd(low)}" if low else ""
-    return [f"{listed} may not be needed: then {format_count(plan['calls']['min'], 'call')}{price}"]
+    return [f"{join_names(names)} may not be needed: then {format_count(plan['calls']['min'], 'call')}{price}"]
 
 
 def _packet_lines(packet: PacketReceipt) -> list[str]:

@@ -1,6 +1,4 @@
-"""An answer on a terminal: Markdown with wrapped text, tables and code blocks, and plain lines with a hanging
-indent.
-"""
+"""An answer on a terminal: wrapped Markdown with tables and code, and plain lines with a hanging indent."""
 
 from __future__ import annotations
 

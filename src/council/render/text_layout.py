@@ -1,6 +1,4 @@
-"""Layout of text on a terminal: width, cutting, wrapping at words, table columns, rows of a view, and ASCII
-replacements.
-"""
+"""Layout of text on a terminal: width, cutting, wrapping, table columns, rows of a view, and ASCII."""
 
 from __future__ import annotations
 
@@ -106,10 +104,7 @@ def cut_start(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Break one line at its spaces; a longer word is split, a path or a name after a / or -.
-
-    Later lines start with `indent` spaces.
-    """
+    """Break one line at its spaces, later lines indented; a longer word is split, after a / or - if possible."""
     width = max(1, width)
     start = " " * min(indent, width // 2)
     lines: list[str] = []
@@ -124,9 +119,8 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
             line = start
         elif not lines:
             room = width - text_width(word)  # a word that fits without the indent is not split for it
-            line = token[: len(token) - len(word)][
-                : min(width // 2, room) if room >= 0 else width // 2
-            ]  # the indent of the text
+            kept = min(width // 2, room) if room >= 0 else width // 2
+            line = token[: len(token) - len(word)][:kept]  # the indent of the text
         while _is_wider(word, width - text_width(line)):
             head, word = _split_word(word, width - text_width(line))
             lines.append(line + head)
@@ -179,9 +173,8 @@ def fit_columns(natural: Sequence[int], longest_word: Sequence[int], room: int) 
     if sum(longest_word) > room:
         return None
     limits = range(max(natural, default=0), -1, -1)
-    candidates = (
-        [max(word, min(width, limit)) for width, word in zip(natural, longest_word, strict=True)] for limit in limits
-    )
+    columns = list(zip(natural, longest_word, strict=True))
+    candidates = ([max(word, min(width, limit)) for width, word in columns] for limit in limits)
     widths = next(one for one in candidates if sum(one) <= room)
     for place in sorted(range(len(widths)), key=lambda n: natural[n] - widths[n], reverse=True):
         widths[place] += min(natural[place] - widths[place], 1, room - sum(widths))  # what the common width leaves over
@@ -198,17 +191,12 @@ def share_rows(room: int, *wanted: int) -> list[int]:
 
 
 def count_rows(widths: Iterable[int], columns: int, *, reflows: bool) -> int:
-    """Return the rows that drawn lines take after a resize.
-
-    Most terminals break lines that became too wide; others cut them.
-    """
+    """Return the rows of drawn lines after a resize. Most terminals break lines that are too wide; others cut."""
     return sum(max(1, -(-width // max(1, columns))) if reflows else 1 for width in widths)
 
 
 def find_hidden(widths: Sequence[int], columns: int, visible: int, *, reflows: bool) -> list[int]:
-    """Return the widths of the lines above the last `visible` rows; of a line that is partly visible, its hidden
-    part.
-    """
+    """Return the widths of the lines above the last `visible` rows, with the hidden part of a cut one."""
     hidden = list(widths)
     while hidden and visible > 0:
         visible -= (rows := count_rows(hidden[-1:], columns, reflows=reflows))
@@ -236,6 +224,5 @@ def to_ascii(text: str) -> str:
     if text.isascii():
         return text
     plain = unicodedata.normalize("NFKD", text).translate(_ASCII_FORMS)
-    return "".join(
-        char if char.isascii() else "?" for char in plain if char.isascii() or not unicodedata.combining(char)
-    )
+    kept = (char for char in plain if char.isascii() or not unicodedata.combining(char))
+    return "".join(char if char.isascii() else "?" for char in kept)

@@ -11,10 +11,9 @@ from council.engine.ledger import ForkSource
 from council.engine.minutes import read_plan
 from council.engine.plan_object import PlanObject
 from council.errors import UsageError, option
-from council.planning.attachments import format_unseen, list_attachments, require_sight
 from council.planning.exclusion import require_allowed
 from council.planning.plan import list_prices
-from council.planning.plan_object import make_plan_seat
+from council.planning.plan_object import format_unseen, list_attachments, make_plan_seat, require_sight
 from council.planning.seating import shared_vendor_notices
 from council.planning.setup import ForkOrigin, RunSetup
 from council.runs.run_context import RunContext

@@ -41,20 +41,20 @@ from council.members.registry import MemberRegistry
 from council.members.wires.http import keep_connections
 from council.money import Price, nanos_to_usd
 from council.packet.secret_filter import redact_value
-from council.planning.alternatives import find_alternatives
 from council.planning.cap_fit import Cap, CostModel, Shortfall, fit_calls
 from council.planning.exclusion import inherit_exclusion
 from council.planning.intent import ChosenBy, Intent, prefer_protocol
 from council.planning.plan import (
     Material,
     Plan,
+    find_alternatives,
     hint_one_model,
     make_plan,
     plan_within_cap,
     read_request,
     rehearse_paths,
 )
-from council.planning.rehearsal import looking_council, template_context
+from council.planning.rehearsal import RehearsalInput, looking_council, template_context
 from council.planning.setup import RunFlags, RunSetup
 from council.protocols.common.rosters import DescribedRoster, describe_rosters
 from council.protocols.options import parse_options
@@ -397,18 +397,11 @@ class Convener(RunRecords):
         protocol, question, roster = protocols.get_protocol(setup.protocol), setup.question, setup.roster
         words = setup.spending.limits.words
         options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
-        rehearsal = await rehearse_paths(
-            protocol,
-            roster,
-            question,
-            dict(options),
-            setup.packet,
-            self.settings,
-            self.members,
-            words,
-            look=setup.look is not None,
-            check=setup.check,
+        timeouts, look = self.settings.phase_timeouts(), setup.look is not None
+        given = RehearsalInput(
+            protocol, roster, question, dict(options), setup.packet, timeouts, look, setup.check, words
         )
+        rehearsal = await rehearse_paths(given, self.settings.effort, self.members)
         earlier = setup.fork["earlier"] if setup.fork else ()
         later = [call for call in rehearsal.longest if top_phase(call.key) not in earlier]
         fit = fit_calls(CostModel(roster, estimate_tokens(question.text), self.price, self.members), later, words, cap)

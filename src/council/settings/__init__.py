@@ -51,17 +51,12 @@ class Origin:
         return f"{self.kind.value} {self.name}{chosen}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An origin as it is named in messages, in the words of each interface."""
-
-    origin: Origin
-
-    def __str__(self) -> str:
-        if self.origin.kind is not OriginKind.FLAG:
-            return str(self.origin)
-        name = "seats" if self.origin.name == SEAT_FLAG else self.origin.name.removeprefix("--").replace("-", "_")
-        return wording(python=f"argument {name}", cli=str(self.origin), http=f"option {name}")
+def name_origin(origin: Origin) -> str:
+    """Return an origin for messages, in the words of each interface."""
+    if origin.kind is not OriginKind.FLAG:
+        return str(origin)
+    name = "seats" if origin.name == SEAT_FLAG else origin.name.removeprefix("--").replace("-", "_")
+    return wording(python=f"argument {name}", cli=str(origin), http=f"option {name}")
 
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
@@ -80,18 +75,11 @@ DEFAULTS: dict[str, Any] = {
     "human": {"timeout": HUMAN_TIMEOUT_S},
 }
 CHECK_FLAG = "--check"
-# Flags that set a configuration key: setting name -> (flag, parent tables of the key).
+# Names of flags that set a configuration key, and that key
 FLAG_KEYS = {
-    "timeout": ("--timeout", ()),
-    "report_dir": ("--report-dir", ()),
-    "max_cost": ("--max-cost", ("budget",)),
-    "effort": ("--effort", ()),
-    "notify": ("--notify", ()),
-    "hedge": ("--hedge", ()),
-    "check": (CHECK_FLAG, ()),
-    "packet_tokens": ("--packet-tokens", ()),
+    **{name: name for name in ("timeout", "report_dir", "effort", "notify", "hedge", "check", "packet_tokens")},
+    "max_cost": "budget.max_cost",
 }
-NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 ON_OFF = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
@@ -149,22 +137,22 @@ PROFILES = {
 @dataclass(frozen=True, slots=True)
 class Settings:
     providers: Mapping[str, Provider]
-    models: Mapping[str, str]
     seats: Mapping[str, SeatSetting]
     chair: SeatSetting
-    rosters: Mapping[str, Any]
     search: Mapping[str, Any]
     budget: Mapping[str, Any]
     general: Mapping[str, Any]
-    timeout: float | None  # None: not set, see `seat_timeout`
-    report_dir: str | None  # None: the protocol decides, see `report_files.choose_report_dir`
+    human: Mapping[str, float]
     variables: Mapping[str, str]  # the judges' environment variables, including defaults
     origins: Mapping[str, Origin]  # dotted key → source of its value
+    models: Mapping[str, str] = field(default_factory=dict)
+    rosters: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None  # None: not set, see `seat_timeout`
+    report_dir: str | None = None  # None: the protocol decides, see `report_files.choose_report_dir`
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # command-line agent → timeouts, variables
     store: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, Any] = field(default_factory=dict)
-    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
     telemetry: Mapping[str, bool] = field(default_factory=dict)
     hedge: bool = False  # ask a fallback too when a member is slow
@@ -226,10 +214,7 @@ class Settings:
         return is_reasoning(member) or self.effort is not None
 
     def may_bill_errors(self, member: str) -> bool:
-        """Return whether the endpoint of a member may bill an error status.
-
-        The vendors with a shipped address do not.
-        """
+        """Return whether a member's endpoint may bill an error status; those of the vendors do not."""
         provider = self.providers.get(split_member(member)[0])
         if provider is None or provider.name not in catalogue().providers:
             return True
@@ -262,7 +247,21 @@ MAX_CACHED_SETTINGS = 32
 _cache: dict[tuple[object, ...], tuple[Mapping[str, str], tuple[object, ...], Settings]] = {}
 
 
-class SettingFlags(TypedDict, total=False):
+class LastingFlags(TypedDict, total=False):
+    """Settings of one run that hold whenever it is continued."""
+
+    timeout: float | None
+    max_cost: float | None
+    allow_unpriced: bool | None
+    grace: float | None
+    hedge: bool | None
+    no_warm: bool | None
+    no_resend: bool | None
+    profile: str | None
+    report_dir: str | None
+
+
+class SettingFlags(LastingFlags, total=False):
     """Settings of one run, by their names in Python. They override those of files and of the environment."""
 
     seats: Mapping[str, str] | None  # members by seat
@@ -270,18 +269,9 @@ class SettingFlags(TypedDict, total=False):
     cheap: bool | None
     seat_count: int | None
     exclude_family: Sequence[str] | str | None
-    timeout: float | None
-    max_cost: float | None
-    allow_unpriced: bool | None
     effort: str | None
-    grace: float | None
-    hedge: bool | None
     check: bool | None
-    no_warm: bool | None
-    no_resend: bool | None
     packet_tokens: int | None
-    report_dir: str | None
-    profile: str | None
     trust: bool
     is_row: bool  # `max_cost` is the part of a batch's limit that a row gets, which shortens no answer
 
@@ -320,7 +310,7 @@ def _merge_layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any]
     request: TrustRequest | None = None
     has_trust = False
     for origin, table in _iter_layers(folder, env, flags, config):
-        rows = validate_table(table, Source(origin))
+        rows = validate_table(table, name_origin(origin))
         if origin.kind is OriginKind.PROJECT_FILE:
             user_values = dict(values)
             request = _make_trust_request(Path(origin.name), rows, user_values, folder)
@@ -418,9 +408,7 @@ def _read_named_members(given: Any) -> tuple[str, ...]:
         raise UsageError(f'{option("models")} "" names no member: use a name such as sonnet or openai:gpt-5.2')
     for member in members:
         if "," in member and not member.startswith(("local:", "scripted:", "cli:")):
-            one_by_one = wording(
-                python='["sonnet", "gpt-5.2"]', cli="-m sonnet -m gpt-5.2", http='["sonnet", "gpt-5.2"]'
-            )
+            one_by_one = wording(python='["sonnet", "gpt-5.2"]', cli="-m sonnet -m gpt-5.2")
             raise UsageError(
                 f'{option("models")} "{member}" has a comma: name the members one by one, for example {one_by_one}'
             )
@@ -480,19 +468,15 @@ def _profile_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
 
 
 def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
-    for name, (flag, tables) in FLAG_KEYS.items():
+    for name, key in FLAG_KEYS.items():
         if flags.get(name) is not None:
-            leaf = {name: flags[name]}
-            yield Origin(OriginKind.FLAG, flag), {tables[0]: leaf} if tables else leaf
-    for name, (flag, key) in NEGATIVE_FLAGS.items():
-        if flags.get(name):
-            yield Origin(OriginKind.FLAG, flag), {key: False}
+            yield Origin(OriginKind.FLAG, f"--{name.replace('_', '-')}"), nest_keys({key: flags[name]})
+    if flags.get("no_warm"):
+        yield Origin(OriginKind.FLAG, "--no-warm"), {"warm_start": False}
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
-        yield (
-            Origin(OriginKind.FLAG, SEAT_FLAG),
-            {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}},
-        )
+        table = {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}}
+        yield Origin(OriginKind.FLAG, SEAT_FLAG), table
 
 
 def _read_variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, Origin]]]:
@@ -514,44 +498,16 @@ def _parse_number(text: str) -> Any:
     return text
 
 
-TABLES = (
-    "models",
-    "rosters",
-    "search",
-    "budget",
-    "general",
-    "human",
-    "commands",
-    "store",
-    "keys",
-    "members",
-    "telemetry",
-)
-
-
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:
     tree = nest_keys(values)
-    tables = {name: tree.get(name, {}) for name in TABLES}
-    return Settings(
-        providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
-        seats={name: _build_seat(row) for name, row in tree.get("seats", {}).items()},
-        chair=_build_seat(tree.get("chair", {})),
-        protocol=tree.get("protocol"),
-        timeout=tree.get("timeout"),
-        effort=tree.get("effort"),
-        report_dir=tree.get("report_dir"),
-        notify=tree["notify"],
-        warm_start=tree["warm_start"],
-        model_lists=tree["model_lists"],
-        hedge=tree["hedge"],
-        check=tree["check"],
-        packet_tokens=tree["packet_tokens"],
-        vendors=tuple(tree.get("vendors", ())),
-        variables=variables,
-        origins=origins,
-        prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},
-        **tables,
-    )
+    built = {
+        "providers": {name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
+        "seats": {name: _build_seat(row) for name, row in tree.get("seats", {}).items()},
+        "chair": _build_seat(tree.get("chair", {})),
+        "vendors": tuple(tree.get("vendors", ())),
+        "prices": {name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},
+    }
+    return Settings(**{**tree, **built}, variables=variables, origins=origins)
 
 
 def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Origin]) -> Provider:
@@ -595,9 +551,8 @@ def flatten(settings: Settings) -> list[tuple[str, Any, str]]:
     rows = [(key, _lookup_value(settings, key), str(origin)) for key, origin in settings.origins.items()]
     if settings.timeout is None:
         rows.append(("timeout", settings.seat_timeout(), str(BUILT_IN)))
-    return sorted(
-        (row for row in rows if not isinstance(row[1], Provider | SeatSetting | Mapping)), key=lambda row: row[0]
-    )
+    plain = [row for row in rows if not isinstance(row[1], Provider | SeatSetting | Mapping)]
+    return sorted(plain, key=lambda row: row[0])
 
 
 def _lookup_value(settings: Settings, key: str) -> Any:

@@ -54,11 +54,6 @@ class Catalogue:
     snapshot: str  # date of the snapshots of the lines
     inputs: Mapping[str, str]  # kind of attachment → pattern of the ids of the models that take it
 
-    @property
-    def aliases(self) -> Mapping[str, str]:
-        """Return the lines, which are short names, and their snapshots."""
-        return {line.name: line.snapshot for line in self.lines.values()}
-
     def find(self, name: str) -> Model | None:
         """Return the model with that name, alias or id."""
         return self.models.get(self.canonical_names.get(name, ""))
@@ -79,22 +74,10 @@ def catalogue() -> Catalogue:
     models = {name: Model(name, **row) for name, row in tables["models"].items()}
     lines = {name: Line(name, **row) for name, row in tables["lines"].items()}
     ids = {id_: model.name for model in models.values() for id_ in model.ids.values()}
-    canonical_names = {
-        **ids,
-        **{line.name: line.snapshot for line in lines.values()},
-        **{name: name for name in models},
-    }
-    return Catalogue(
-        tables["providers"],
-        models,
-        lines,
-        tables["tiers"],
-        tables["seating"],
-        tables["commands"],
-        canonical_names,
-        tables["snapshot"],
-        tables["inputs"],
-    )
+    snapshots = {line.name: line.snapshot for line in lines.values()}
+    canonical_names = {**ids, **snapshots, **{name: name for name in models}}
+    plain = {name: table for name, table in tables.items() if name not in ("models", "lines")}
+    return Catalogue(models=models, lines=lines, canonical_names=canonical_names, **plain)
 
 
 def is_own_host(provider: str, base_url: str) -> bool:
@@ -190,9 +173,7 @@ def today() -> str:
 
 
 def find_successor(name: str) -> str:
-    """Return our name of the model that replaces this one: the stated one, else the newest of its line; "" if there
-    is none.
-    """
+    """Return our name of the model that replaces this one, stated or the newest of its line, or ""."""
     model, line = catalogue().find(name), find_line(name)
     if model and model.successor:
         return model.successor

@@ -38,8 +38,7 @@ def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None 
                 f"configuration file {quote_value(named)} not found: pass another with {option('config')} or COUNCIL_CONFIG"
             )
         return named_path
-    places = _project_folders(folder.absolute(), _home_folders(env))
-    return next((found for place in places if (found := _find_config_in(place))), None)
+    return next(filter(None, map(_find_config_in, _project_folders(folder.absolute(), _home_folders(env)))), None)
 
 
 def find_ignored_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
@@ -78,9 +77,8 @@ def _find_config_in(place: Path) -> Path | None:
     named, pyproject = place / "council.toml", place / "pyproject.toml"
     if _is_own_file(named):
         return named
-    return (
-        pyproject if _is_own_file(pyproject) and "council" in _read_text(pyproject) and read_config(pyproject) else None
-    )
+    has_table = _is_own_file(pyproject) and "council" in _read_text(pyproject) and read_config(pyproject)
+    return pyproject if has_table else None
 
 
 def _is_own_file(path: Path) -> bool:
@@ -101,10 +99,7 @@ def read_config(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {quote_value(error)}; fix that line") from None
     if path.name != "pyproject.toml":
         return tables
-    return _tool_table(tables.get("tool", {}), path)
-
-
-def _tool_table(tools: Any, path: Path) -> Mapping[str, Any]:
+    tools = tables.get("tool", {})
     table = tools.get("council", {}) if isinstance(tools, Mapping) else {}
     if not isinstance(table, Mapping):
         raise ConfigError(
@@ -182,9 +177,7 @@ def _format_key(key: str) -> str:
 
 
 def edit_config(text: str, values: Mapping[str, Any]) -> str:
-    """Return the text of a configuration file with these dotted keys set; None removes a key.
-
-    Comments, order and other keys stay as they are."""
+    """Return a configuration with these dotted keys set, or removed if None. All else stays, also comments."""
     import tomlkit  # only needed to write
 
     missing = (key for key, value in values.items() if "." not in key and value is not None)
@@ -250,13 +243,15 @@ def default_owner() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
+def find_root(folder: Path) -> Path:
+    """Return the top folder of the repository that a folder is in, else the folder."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+
+
 @lru_cache(maxsize=256)
 def find_names(folder: Path, owner: str | None) -> tuple[str, str]:
-    """Return the names that the runs of a folder are stored under: of their owner, and of the repository or the
-    folder.
-    """
-    root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
-    return owner or default_owner(), root.name
+    """Return the names that a folder's runs are stored under: the owner's, and the repository's or folder's."""
+    return owner or default_owner(), find_root(folder).name
 
 
 def find_command(name: str, env: Mapping[str, str]) -> Path | None:

@@ -52,9 +52,8 @@ def explain_full_disk(error: BaseException) -> str:
     if folder is not None and (not isinstance(file, str) or Path(file).is_relative_to(folder)):
         return explain_full_temp_folder(folder)
     if is_database or _has_no_temp_folder(error):
-        return (
-            "no folder for temporary files can be written: free some disk space, or set TMPDIR to a folder with space"
-        )
+        fix = "free some disk space, or set TMPDIR to a folder with space"
+        return f"no folder for temporary files can be written: {fix}"
     return f"cannot write the output ({getattr(error, 'strerror', error)}): free some disk space and try again"
 
 

@@ -141,10 +141,7 @@ _print_lock = threading.Lock()
 
 
 def read_keys(command: str, names: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
-    """Return what the command prints for each variable, "" if it has no key.
-
-    It runs once for each, several at a time.
-    """
+    """Return what the command prints for each variable, "" without a key: once for each, several at a time."""
     import time
     from concurrent.futures import ThreadPoolExecutor
 

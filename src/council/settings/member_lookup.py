@@ -21,6 +21,7 @@ from council.settings.catalogue import (
     today,
 )
 from council.settings.config_files import find_command
+from council.settings.model_lists import find_listing, find_newest_member
 from council.settings.schema import SPECIAL_MEMBERS, quote_value
 
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
@@ -118,7 +119,7 @@ def _unknown_name_error(name: str) -> ConfigError:
         return ConfigError(f"{quote_value(name)} can mean several models: write {listed}")
     from difflib import get_close_matches  # only needed for errors
 
-    known = [*catalogue().models, *catalogue().aliases]
+    known = [*catalogue().models, *catalogue().lines]
     near = get_close_matches(name.lower(), known, MAX_SUGGESTIONS) or get_close_matches(name, known, 1, 0.0)
     hint = _join_choices([quote_value(one) for one in near])
     return ConfigError(f"unknown model {quote_value(name)}: did you mean {hint}? Or write it as provider:model")
@@ -182,10 +183,8 @@ def _format_keys(providers: Iterable[str], settings: Settings) -> str:
 
 def _find_listed_member(vendor: str, name: str, settings: Settings, env: Mapping[str, str]) -> tuple[str | None, str]:
     """Return a vendor's model that is not in the catalogue, by the vendor's own provider or by a router."""
-    members = {vendor: f"{vendor}:{name}", "openrouter": f"openrouter:{vendor}/{name}"}
-    found = (
-        member for provider, member in members.items() if is_available(settings.providers[provider], settings, env)
-    )
+    members = {vendor: f"{vendor}:{name}", ROUTER: f"{ROUTER}:{vendor}/{name}"}
+    found = (members[one] for one in members if is_available(settings.providers[one], settings, env))
     return next(found, None), _format_keys(members, settings)
 
 
@@ -213,8 +212,8 @@ def unavailable_reason(member: str, settings: Settings, env: Mapping[str, str]) 
     """Return why a member is unavailable, or "" if no reason is known without calling it."""
     if member in settings.custom_members:
         return ""
-    if (agent := _missing_command(member, env)) is not None:
-        return _missing_command_reason(member, agent)
+    if split_member(member)[0] == "cli":
+        return _missing_command(member, env)
     key = _missing_key(split_member(member)[0], settings, env)
     return key and f"no API key for {quote_value(member)}: set {key}, or choose another member"
 
@@ -229,28 +228,22 @@ def _missing_key(prefix: str, settings: Settings, env: Mapping[str, str]) -> str
     return "" if _has_key(provider, env) else provider.api_key_env
 
 
-def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
-    """Return the command-line agent that a member needs and that is not on PATH."""
-    kind, name = split_member(member)
-    agent = name.partition(":")[0]
-    is_available = kind != "cli" or (agent in catalogue().commands and find_command(agent, env) is not None)
-    return None if is_available else agent
-
-
-def _missing_command_reason(member: str, agent: str) -> str:
+def _missing_command(member: str, env: Mapping[str, str]) -> str:
+    """Return why the command-line agent of a member cannot be started, or ""."""
+    agent = split_member(member)[1].partition(":")[0]
     if agent not in catalogue().commands:
         agents = ", ".join(f"cli:{name}" for name in catalogue().commands)
         return f"{quote_value(member)} is not a supported command-line agent: use one of {agents}"
-    return (
-        f"{quote_value(member)} needs `{agent}`, which is not on PATH: install it and log in, or choose another member"
-    )
+    if find_command(agent, env):
+        return ""
+    fix = "install it and log in, or choose another member"
+    return f"{quote_value(member)} needs `{agent}`, which is not on PATH: {fix}"
 
 
 def find_available_member(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
     """Return the member that reaches this model through its first available provider, or None."""
     providers = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
-    provider = next(providers, None)
-    return provider and f"{provider}:{model.name}"
+    return next((f"{provider}:{model.name}" for provider in providers), None)
 
 
 def find_default_member(name: str, settings: Settings, env: Mapping[str, str]) -> str | None:
@@ -259,11 +252,9 @@ def find_default_member(name: str, settings: Settings, env: Mapping[str, str]) -
     if line is None:
         return find_available_member(catalogue().models[name], settings, env)
     for provider in (line.vendor, ROUTER):
-        if is_available(settings.providers[provider], settings, env):
-            from council.settings.model_lists import find_newest_member  # only with a key
-
-            if member := find_newest_member(name, settings.providers[provider], settings, env):
-                return member
+        found = settings.providers[provider]
+        if is_available(found, settings, env) and (member := find_newest_member(name, found, settings, env)):
+            return member
     return None
 
 
@@ -272,8 +263,6 @@ def _resolve_line(member: str, settings: Settings, env: Mapping[str, str]) -> st
     provider, line = split_member(member)
     if provider not in (catalogue().lines[line].vendor, ROUTER) or provider not in settings.providers:
         return member
-    from council.settings.model_lists import find_newest_member
-
     return find_newest_member(line, settings.providers[provider], settings, env) or member
 
 
@@ -295,9 +284,7 @@ def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candid
         if member in settings.custom_members or settings.may_choose(vendor_of(member, settings))
     ]
     named_providers = {split_member(member)[0] for member in (*named, *seated)}
-    strongest = (
-        member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, named_providers)
-    )
+    strongest = _iter_tier("strong", named_providers, settings, env)
     others = (member for member in seated if split_member(member)[0] not in NO_MODEL_NEEDED)
     members = [member for member in dict.fromkeys((*named, *strongest, *others)) if member != LOCAL_MEMBER]
     scripted = [member for member in seated if split_member(member)[0] == "scripted"]
@@ -307,12 +294,6 @@ def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candid
 def _configured_members(settings: Settings) -> list[str]:
     named = [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
     return [*named, *settings.custom_members]
-
-
-def _is_confirmed(member: str, settings: Settings, named_providers: set[str]) -> bool:
-    """Return False for a guessed model of a keyless provider when the settings name another model there."""
-    provider = split_member(member)[0]
-    return bool(settings.providers[provider].api_key_env) or provider not in named_providers
 
 
 def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
@@ -327,20 +308,24 @@ def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str,
             yield resolved
 
 
-def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+def _iter_tier(tier: str, named_providers: set[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the member of a tier of each vendor that may be chosen.
+
+    It is a guess for a provider without a key, so not if the settings name another model there.
+    """
     for vendor, tiers in catalogue().tiers.items():
-        member = find_default_member(tiers["strong"], settings, env)
+        member = find_default_member(tiers[tier], settings, env)
         if member and settings.may_choose(vendor):
-            yield member
+            provider = split_member(member)[0]
+            if settings.providers[provider].api_key_env or provider not in named_providers:
+                yield member
 
 
 def fast_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     """Return the fast members for `--cheap`: [models] fast, then the fast model of each other available vendor."""
     configured = [*_iter_callable(filter(None, [settings.models.get("fast")]), settings, env)]
-    chosen = (tiers for vendor, tiers in catalogue().tiers.items() if settings.may_choose(vendor))
     named = {split_member(member)[0] for member in (*settings.models.values(), *_configured_members(settings))}
-    listed = filter(None, (find_default_member(tiers["fast"], settings, env) for tiers in chosen))
-    members = [*configured, *(member for member in listed if _is_confirmed(member, settings, named))]
+    members = [*configured, *_iter_tier("fast", named, settings, env)]
     by_vendor: dict[str, Candidate] = {}
     for member in members:
         by_vendor.setdefault(vendor_of(member, settings), Candidate(member, vendor_of(member, settings)))
@@ -410,8 +395,6 @@ class Retirement:
 
 def find_retirement(member: str, settings: Settings, env: Mapping[str, str]) -> Retirement | None:
     """Return the retirement of a member, by the list of its provider, else by the catalogue. None if there is none."""
-    from council.settings.model_lists import find_listing
-
     kind, name = split_member(member)
     provider, model, id_ = settings.providers.get(kind), catalogue().find(name), model_id(member)
     if provider is None or kind not in catalogue().providers:

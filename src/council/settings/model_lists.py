@@ -1,6 +1,4 @@
-"""Lists of the models that vendors offer, as they were last fetched: the newest model of each line, and retired
-models.
-"""
+"""Lists of the models that vendors offer, as last fetched: the newest of each line, and retired ones."""
 
 from __future__ import annotations
 
@@ -60,9 +58,8 @@ def _read_listing(row: dict[str, Any]) -> ModelListing:
     """Return a stored list, or raise TypeError if it is damaged."""
     one = ModelListing(**row)
     texts = [*one.models, *one.models.values(), *one.lines, *one.lines.values()]
-    if not all(isinstance(time_, int | float) for time_ in (one.fetched, one.tried)) or not all(
-        isinstance(text, str) for text in texts
-    ):
+    has_times = all(isinstance(time_, int | float) for time_ in (one.fetched, one.tried))
+    if not has_times or not all(isinstance(text, str) for text in texts):
         raise TypeError("a list of models has a value of another type")
     return one
 

@@ -16,9 +16,7 @@ from council.settings import BUILT_IN, OriginKind, Settings
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the environment's proxy for a URL, or None for loopback hosts. aiohttp's `trust_env` would also read
-    .netrc.
-    """
+    """Return the proxy of a URL, None for loopback hosts. aiohttp's `trust_env` would also read .netrc."""
     parts = urlsplit(url)
     variable = f"{parts.scheme}_proxy"
     named = _find_proxy(parts.scheme, os.environ.get(variable), os.environ.get(variable.upper()))
@@ -34,10 +32,7 @@ def proxy_for(url: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def _find_proxy(scheme: str, lower: str | None, upper: str | None) -> str | None:
-    """Return the proxy of a scheme.
-
-    `getproxies` reads the whole environment, so it is called once for these variables.
-    """
+    """Return the proxy of a scheme, cached because `getproxies` reads the whole environment."""
     from urllib.request import getproxies
 
     return getproxies().get(scheme)
@@ -92,15 +87,14 @@ def find_key_leaks(settings: Settings) -> list[str]:
 
 
 def describe_key_leak(file: str, base_url: str, variable: str) -> str:
-    """Return a warning if a key is sent to a host it does not belong to, or a variable that is no key is sent as
-    one; else "".
-    """
+    """Return a warning if a key is sent to a host not its own, or a variable that is no key as one; else ""."""
     host = urlsplit(base_url).hostname or ""
-    if not variable or _is_allowed_host(host, load_key_hosts().get(variable, [])):
+    allowed = load_key_hosts().get(variable, [])
+    if not variable or is_loopback(host) or any(_domain_pattern(one).fullmatch(host.lower()) for one in allowed):
         return ""
     trust = "continue only if you trust that file and that host"
-    if variable in load_key_hosts():
-        return f"{file} sends the key in {variable} to {host}, which is not {load_key_hosts()[variable][0]}: {trust}"
+    if allowed:
+        return f"{file} sends the key in {variable} to {host}, which is not {allowed[0]}: {trust}"
     if KEY_VARIABLE.search(variable):
         return ""
     return f"{file} sends {variable} to {host} as a key, but its name does not look like a key: {trust}"
@@ -112,15 +106,8 @@ def _deciding_file(name: str, settings: Settings) -> str:
     return next((origin.name for origin in origins if origin.kind is OriginKind.PROJECT_FILE), "")
 
 
-def _is_allowed_host(host: str, allowed: list[str]) -> bool:
-    """Return whether the host is this machine or in an allowed domain."""
-    return is_loopback(host) or any(_domain_pattern(domain).fullmatch(host.lower()) for domain in allowed)
-
-
 @cache
 def _domain_pattern(domain: str) -> re.Pattern[str]:
-    """Return the pattern of a domain and the hosts below it; REGION is a region of a cloud, and such a name is
-    exact.
-    """
+    """Return the pattern of a domain and the hosts below it; with REGION, a region of a cloud, it is exact."""
     pattern = re.escape(domain).replace("REGION", r"[a-z]{2,}(?:-[a-z]+)+-?\d+")
     return re.compile(pattern if "REGION" in domain else rf"(?:[^/]+\.)?{pattern}")

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -167,11 +167,8 @@ def describe_changes(repairs: Sequence[Repair]) -> str:
 def describe_failures(repairs: Sequence[Repair]) -> str:
     """Return one line for what could not be made private, or ""."""
     failed = [repair for repair in repairs if repair.failed]
-    return (
-        f"{_name_folders(failed)} cannot be made private, because the system refuses it: other users may read it"
-        if failed
-        else ""
-    )
+    refused = "cannot be made private, because the system refuses it: other users may read it"
+    return f"{_name_folders(failed)} {refused}" if failed else ""
 
 
 def _name_folders(repairs: Sequence[Repair]) -> str:
@@ -186,17 +183,23 @@ def repair_folder(folder: Path, *, is_named: bool) -> Repair:
     inside is not searched, because other users cannot open it.
     """
     repair = Repair(folder)
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            found = os.fstat(handle)
-            if found.st_uid == os.getuid():
-                _repair_content(handle, repair, is_named=is_named)
-            if not found.st_mode & OTHER_USERS:  # other users could open nothing in it, so nothing is reported
-                repair = Repair(folder)
-        finally:
-            os.close(handle)
+    with suppress(OSError), _open_folder(folder) as handle:
+        found = os.fstat(handle)
+        if found.st_uid == os.getuid():
+            _repair_content(handle, repair, is_named=is_named)
+        if not found.st_mode & OTHER_USERS:  # other users could open nothing in it, so nothing is reported
+            repair = Repair(folder)
     return repair
+
+
+@contextmanager
+def _open_folder(name: StrPath, parent: int | None = None) -> Iterator[int]:
+    """Open a folder, but not through a link."""
+    handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
@@ -220,14 +223,9 @@ def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
 
 def _has_only_reports(parent: int) -> bool:
     """Return whether a folder `reports` has at least one file, and only files with the names of reports."""
-    try:
-        handle = os.open(REPORT_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:
-        return False
-    try:
+    names: list[str] = []
+    with suppress(OSError), _open_folder(REPORT_FOLDER, parent) as handle:
         names = os.listdir(handle)  # noqa: PTH208
-    finally:
-        os.close(handle)
     return bool(names) and len(list(_matching(names, [REPORT_NAME]))) == len(names)
 
 
@@ -240,23 +238,16 @@ def _repair_entry(name: str, parent: int, repair: Repair) -> None:
         if not is_plain or found.st_uid != os.getuid() or not found.st_mode & OTHER_USERS:
             return
         if stat.S_ISDIR(found.st_mode):
-            with suppress(PermissionError):
-                handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-                try:
-                    for inner in os.listdir(handle):  # noqa: PTH208
-                        _repair_entry(inner, handle, repair)
-                finally:
-                    os.close(handle)
+            with suppress(PermissionError), _open_folder(name, parent) as handle:
+                for inner in os.listdir(handle):  # noqa: PTH208
+                    _repair_entry(inner, handle, repair)
         with suppress(OSError):
             _change_mode(name, parent, stat.S_IMODE(found.st_mode) & ~OTHER_USERS)
         _count_result(os.stat(name, dir_fd=parent, follow_symlinks=False), repair)
 
 
 def _change_mode(name: str, parent: int, mode: int) -> None:
-    """Change the permissions without following a link.
-
-    A file is not opened: closing it would release SQLite's locks.
-    """
+    """Change the permissions without following a link or opening a file: closing it releases SQLite's locks."""
     if not hasattr(os, "O_PATH"):
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
         return

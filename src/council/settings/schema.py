@@ -18,9 +18,7 @@ SPECIAL_MEMBERS = tuple(MEMBERS.shipped)  # member prefixes that are not provide
 RESERVED_NAMES = {"providers": SPECIAL_MEMBERS, "seats": ("chair",)}  # the chair is configured in [chair]
 
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_PRICED_MEMBER = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9_-]*:[^\s'\"]+"
-)  # provider:model, or provider:* for all of its models
+_PRICED_MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*:[^\s'\"]+")  # provider:model, or provider:* for all models
 _KEY_PART = re.compile(r"'[^']*'|[^.]+")
 _VARIABLE_PATTERN = re.compile(r"[A-Z_][A-Z0-9_]*|")
 _HTTP_URL_PATTERN = re.compile(r"https?://[^/\s]+(/\S*)?")
@@ -52,10 +50,6 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _is_int_between(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
 def _full_match(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
@@ -81,6 +75,21 @@ def _one_of(*choices: str) -> ValueType:
     return ValueType("one of " + ", ".join(choices), lambda value: value in choices)
 
 
+def _text_with(description: str, content: Callable[[str], object]) -> ValueType:
+    return ValueType(description, lambda value: isinstance(value, str) and bool(content(value)))
+
+
+def _list_of(what: str, row: ValueType) -> ValueType:
+    return ValueType(f"a list of {what}", lambda value: isinstance(value, list) and all(map(row.accepts, value)))
+
+
+def _whole_number(low: int, high: int, unit: str = "") -> ValueType:
+    return ValueType(
+        f"a whole number {unit}from {low} to {high}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,
+    )
+
+
 def _row_of(point: ExtensionPoint) -> ValueType:
     """Accept the shipped names and those of installed packages, which are looked up only for other values."""
     names = ", ".join(point.shipped)
@@ -88,33 +97,19 @@ def _row_of(point: ExtensionPoint) -> ValueType:
 
 
 TEXT_VALUE = ValueType("a string", lambda value: isinstance(value, str))
-MEMBER_NAME = ValueType(
-    'a member such as "anthropic:claude-opus-4.6"', lambda value: isinstance(value, str) and bool(value.strip())
-)
-MEMBER_NAMES = ValueType(
-    "a list of members", lambda value: isinstance(value, list) and all(map(MEMBER_NAME.accepts, value))
-)
-VENDOR_NAMES = ValueType(
-    'a list of vendors such as ["anthropic", "openai"]',
-    lambda value: isinstance(value, list) and all(isinstance(name, str) and name.strip() for name in value),
-)
+MEMBER_NAME = _text_with('a member such as "anthropic:claude-opus-4.6"', str.strip)
+MEMBER_NAMES = _list_of("members", MEMBER_NAME)
+VENDOR_NAMES = _list_of('vendors such as ["anthropic", "openai"]', MEMBER_NAME)
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
 DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
-DOLLARS_OR_FALSE = ValueType(
-    "an amount of dollars, 0 or more, or false", lambda value: value is False or (_is_number(value) and value >= 0)
-)
+DOLLARS_OR_FALSE = ValueType(f"{DOLLARS.description}, or false", lambda value: value is False or DOLLARS.accepts(value))
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 RATE = ValueType("a number of requests per second above 0", lambda value: _is_number(value) and value > 0)
-COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
-PACKET_TOKENS = ValueType(
-    "a whole number of tokens from 1000 to 1000000", lambda value: _is_int_between(value, 1_000, 1_000_000)
-)
-RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
-DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
-COMMAND = ValueType(
-    'a command such as "pass show council"', lambda value: isinstance(value, str) and bool(split_command(value))
-)
+COUNT, RESULT_COUNT = _whole_number(1, 1000), _whole_number(1, 10)
+PACKET_TOKENS = _whole_number(1_000, 1_000_000, "of tokens ")
+DAYS = _whole_number(1, 36_500, "of days ")
+COMMAND = _text_with('a command such as "pass show council"', split_command)
 BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
 HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
 DATABASE_URL = ValueType(
@@ -151,22 +146,11 @@ PROVIDER_KEYS: Mapping[str, ValueType] = {
     "prompt_cache": BOOLEAN,
 }
 AGENT_KEYS: Mapping[str, ValueType] = {"first_byte": SECONDS, "idle": SECONDS, "pass_env": VARIABLE_NAMES}
-PRICE_KEYS: Mapping[str, ValueType] = {
-    "input": DOLLARS_PER_MILLION,
-    "cached": DOLLARS_PER_MILLION,
-    "write": DOLLARS_PER_MILLION,
-    "output": DOLLARS_PER_MILLION,
-}
+PRICE_KEYS: Mapping[str, ValueType] = dict.fromkeys(("input", "cached", "write", "output"), DOLLARS_PER_MILLION)
 MEMBER_KEYS: Mapping[str, ValueType] = {"images": BOOLEAN, "pdf": BOOLEAN}
 NO_ATTACHMENTS = ("cli", "local", "human", "scripted")  # kinds of members that take none
-ROSTER_SEAT_KEYS: Mapping[str, ValueType] = {
-    "name": TEXT_VALUE,
-    "role": TEXT_VALUE,
-    "lens": TEXT_VALUE,
-    "stance": TEXT_VALUE,
-    "style": TEXT_VALUE,
-    **SEAT_KEYS,
-}
+ROSTER_TEXTS = ("name", "role", "lens", "stance", "style")
+ROSTER_SEAT_KEYS: Mapping[str, ValueType] = {**dict.fromkeys(ROSTER_TEXTS, TEXT_VALUE), **SEAT_KEYS}
 ROSTER_KEYS: Mapping[str, Any] = {"about": TEXT_VALUE, "seats": TableList(ROSTER_SEAT_KEYS), "chair": SEAT_KEYS}
 
 # "*" matches any name the user chooses.
@@ -183,20 +167,15 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "model_lists": BOOLEAN,
     "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
-    "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
+    "models": dict.fromkeys(("default", "strong", "fast", "other"), MEMBER_NAME),
     "seats": {"*": SEAT_KEYS},
     "chair": SEAT_KEYS,
     "rosters": {"*": ROSTER_KEYS},
-    "search": {
-        "provider": _row_of(SEARCH),
-        "max_results": RESULT_COUNT,
-        "base_url": HTTP_URL,
-        "folder": TEXT_VALUE,
-    },
+    "search": {"provider": _row_of(SEARCH), "max_results": RESULT_COUNT, "base_url": HTTP_URL, "folder": TEXT_VALUE},
     "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS_OR_FALSE},
     "prices": {"*": PRICE_KEYS},
     "members": {"*": MEMBER_KEYS},
-    "commands": {"claude": AGENT_KEYS, "codex": AGENT_KEYS, "gemini": AGENT_KEYS},
+    "commands": dict.fromkeys(("claude", "codex", "gemini"), AGENT_KEYS),
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
     "store": {
@@ -229,7 +208,7 @@ class Access(Enum):
     TRUSTED = "needs trust"
 
 
-# Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
+# Every key, by its name in KEY_MEANINGS or by its table. A key that is missing here needs trust, and a test fails.
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
         "protocol",
@@ -246,11 +225,7 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "members.MEMBER.pdf",
         "vendors",  # a choice among the vendors of the user
         "rosters.NAME.about",
-        "rosters.NAME.seats.name",
-        "rosters.NAME.seats.role",
-        "rosters.NAME.seats.lens",
-        "rosters.NAME.seats.stance",
-        "rosters.NAME.seats.style",
+        *(f"rosters.NAME.seats.{name}" for name in ROSTER_TEXTS),
     ),
     Access.LOWER: ("budget.max_cost", "budget.max_cost_per_day", "budget.confirm_above"),
     Access.MEMBER: (
@@ -269,51 +244,17 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "rosters.NAME.chair.fallback",
     ),
     Access.TRUSTED: (
-        "providers.NAME.wire",
-        "providers.NAME.base_url",
-        "providers.NAME.api_key_env",
-        "providers.NAME.vendor",
-        "providers.NAME.max_connections",
-        "providers.NAME.rate",
-        "providers.NAME.councils",
-        "providers.NAME.structured",
-        "providers.NAME.token_field",
-        "providers.NAME.backoff",
-        "providers.NAME.connect",
-        "providers.NAME.first_byte",
-        "providers.NAME.idle",
-        "providers.NAME.via",
-        "providers.NAME.prompt_cache",
-        "search.provider",
-        "search.max_results",
-        "search.base_url",
-        "search.folder",
-        "prices.MEMBER.input",
-        "prices.MEMBER.cached",
-        "prices.MEMBER.write",
-        "prices.MEMBER.output",
-        "commands.AGENT.first_byte",
-        "commands.AGENT.idle",
-        "commands.AGENT.pass_env",
+        # whole tables
+        *("providers", "search", "prices", "commands", "store", "keys", "telemetry"),
         "report_dir",
-        "store.keep_days",
-        "store.url",
-        "store.lease_seconds",
-        "store.owner",
-        "store.councils_per_owner",
-        "keys.command",
-        "telemetry.content",
         "notify",  # starts a program of the desktop
     ),
 }
 USER_KEYS = ("keys.command", "telemetry.content")  # refused in the file of a project, even with trust
 KEY_ACCESS: Mapping[str, Access] = {key: access for access, keys in KEYS_BY_ACCESS.items() for key in keys}
 KEY_PLACEHOLDERS = {
-    "providers": "NAME",
-    "seats": "NAME",
-    "rosters": "NAME",
-    "prices": "MEMBER",
-    "members": "MEMBER",
+    **dict.fromkeys(("providers", "seats", "rosters"), "NAME"),
+    **dict.fromkeys(("prices", "members"), "MEMBER"),
     "commands": "AGENT",
 }
 
@@ -324,16 +265,13 @@ def access_of(dotted: str) -> Access:
     if len(parts) > 1 and parts[0] in KEY_PLACEHOLDERS:
         parts[1] = KEY_PLACEHOLDERS[parts[0]]
     name = ".".join(parts)
-    inside = [access for key, access in KEY_ACCESS.items() if key.startswith(f"{name}.")]
-    is_free = bool(inside) and any(access is not Access.TRUSTED for access in inside)
+    is_free = any(key.startswith(f"{name}.") for key in KEY_ACCESS)
     return KEY_ACCESS.get(name, Access.FREE if is_free else Access.TRUSTED)
 
 
 # One sentence for each key, for docs/configuration.md. scripts/make_docs.py fails if a key has none.
-_MODEL_MEANING, _FALLBACK_MEANING = (
-    "Member of the seat.",
-    "Members asked in this order when the member fails; `[]` means none. Without the key, available members of other vendors are used.",
-)
+_MODEL_MEANING = "Member of the seat."
+_FALLBACK_MEANING = "Members asked in this order when the member fails; `[]` means none. Without the key, available members of other vendors are used."
 KEY_MEANINGS: Mapping[str, str] = {
     "protocol": "Protocol of a question whose words and flags choose none; `auto`: the one that is worth its price. Not set: collaborative.",
     "timeout": "Time a member has for one phase, including its retries. Members that think have at least 300 s unless this is set.",
@@ -440,7 +378,7 @@ def quote_value(value: Any) -> str:
 
 
 def validate_table(
-    table: Mapping[str, Any], where: object, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
+    table: Mapping[str, Any], where: str, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
 ) -> list[tuple[str, Any]]:
     """Validate a table; return each dotted key with its value.
 
@@ -461,7 +399,7 @@ def validate_table(
     return rows
 
 
-def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: object) -> Any:
+def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
     if "*" not in keys:
         raise _unknown_key_error(keys, key, dotted, where)
     table = dotted.partition(".")[0]
@@ -481,25 +419,19 @@ def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: objec
     return keys["*"]
 
 
-def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: object) -> ConfigError:
+def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
     if _SECRET_WORD.search(key):
         return ConfigError(
             f"{where}: {quote_value(dotted)} looks like a secret, and secrets are not allowed in configuration files: "
             "set an environment variable and put its name into api_key_env"
         )
-    parent = dotted.removesuffix(key)
-    return ConfigError(
-        f"{where}: unknown key {quote_value(dotted)}: did you mean {quote_value(parent + closest_match(key, keys))}?"
-    )
-
-
-def closest_match(word: str, names: Mapping[str, Any]) -> str:
     from difflib import get_close_matches  # only needed for errors
 
-    return str(get_close_matches(word, names, n=1, cutoff=0.0)[0])
+    near = dotted.removesuffix(key) + get_close_matches(key, keys, n=1, cutoff=0.0)[0]
+    return ConfigError(f"{where}: unknown key {quote_value(dotted)}: did you mean {quote_value(near)}?")
 
 
-def _require_table(value: Any, dotted: str, where: object) -> Mapping[str, Any]:
+def _require_table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(
             f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a table: write [{dotted}] and put its keys below"
@@ -507,7 +439,7 @@ def _require_table(value: Any, dotted: str, where: object) -> Mapping[str, Any]:
     return value
 
 
-def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: object) -> Any:
+def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: str) -> Any:
     if isinstance(rule, TableList):
         return [_check_row(row, rule, dotted, where) for row in _require_rows(value, dotted, where)]
     credentials = _DATABASE_PASSWORD if rule is DATABASE_URL else _URL_CREDENTIALS
@@ -530,12 +462,12 @@ def _text_prefix(value: Any, rule: ValueType) -> str:
         return ""
 
 
-def _check_row(row: Mapping[str, Any], rule: TableList, dotted: str, where: object) -> dict[str, Any]:
+def _check_row(row: Mapping[str, Any], rule: TableList, dotted: str, where: str) -> dict[str, Any]:
     named = validate_table(row, where, rule.keys, dotted)
     return {key.removeprefix(dotted + "."): value for key, value in named}
 
 
-def _require_rows(value: Any, dotted: str, where: object) -> list[Mapping[str, Any]]:
+def _require_rows(value: Any, dotted: str, where: str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
         raise ConfigError(
             f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a list of tables: write one [[{dotted}]] for each"

@@ -60,10 +60,7 @@ class TrustRequest:
 
     @cached_property
     def digest(self) -> str:
-        """The hash of the values, of the paths that lead out of the project, and of scripts.
-
-        It is the same in every clone.
-        """
+        """The hash of the values, of paths out of the project, and of scripts: the same in every clone."""
         facts = {
             "keys": dict(self.values),
             "outside": {key: str(resolve(path)) for key, path in self._iter_paths() if not _inside(path, self.project)},
@@ -175,13 +172,10 @@ def find_trusted_rows(rows: Sequence[Row], user_providers: Iterable[str]) -> dic
 
 
 def _needs_trust(key: str, value: Any, project_providers: set[str]) -> bool:
-    match access_of(key):
-        case Access.TRUSTED:
-            return True
-        case Access.MEMBER:
-            return any(_member_needs_trust(member, project_providers) for member in iter_members(value))
-        case _:
-            return False
+    access = access_of(key)
+    if access is Access.MEMBER:
+        return any(_member_needs_trust(member, project_providers) for member in iter_members(value))
+    return access is Access.TRUSTED
 
 
 def _member_needs_trust(member: str, project_providers: set[str]) -> bool:
@@ -345,10 +339,7 @@ def revoke_trust(folder: Path, env: Mapping[str, str]) -> list[TrustRow]:
 
 
 def _trust_file(env: Mapping[str, str]) -> Path:
-    """Return the file of trusted hashes.
-
-    It is in the user's configuration folder: a project can contain a data folder.
-    """
+    """Return the file of trusted hashes, in the user's folder: a project can contain a data folder."""
     return config_folder(env) / "trust.json"
 
 

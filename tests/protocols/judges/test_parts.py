@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from council import protocols
-from council.planning.rehearsal import rehearse_both_ways
+from council.planning.rehearsal import RehearsalInput, rehearse_both_ways
 from council.protocols.judges.parts import describe_parts, join_opinions, list_parts
 from council.protocols.judges.replies import Opinion
 from council.types import Packet, Question, Roster, Seat
@@ -58,7 +58,8 @@ async def test_the_plan_counts_a_request_for_each_judge_and_part(options: dict[s
     protocol = protocols.get_protocol("judges")
     chosen = protocol.load_options().model_validate(options).model_dump()
     question = Question("recent", "validate", "recent")
-    phases, (_, most), _, longer, _ = await rehearse_both_ways(protocol, JUDGES, question, chosen, PACKET)
+    given = RehearsalInput(protocol, JUDGES, question, chosen, PACKET)
+    phases, (_, most), _, longer, _ = await rehearse_both_ways(given)
     assert most == len(longer) == calls == sum(phase["calls"] for phase in phases)
     first = "r1" if options.get("debate") else "judge"
     assert {"name": first, "calls": 6, "parallel": True} in phases

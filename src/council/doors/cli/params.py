@@ -518,7 +518,7 @@ def complete_protocol(context: click.Context, parameter: click.Parameter, incomp
 def complete_member(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from council.settings.catalogue import catalogue
 
-    return _matching([*catalogue().aliases, *catalogue().models], incomplete)
+    return _matching([*catalogue().lines, *catalogue().models], incomplete)
 
 
 def complete_preset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -20,6 +20,7 @@ from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, Runner, config_
 from council.errors import CouncilError, UsageError
 from council.runs.servers import code_url, find_server, load_token, request_code, run_url
 from council.runs.service import Convener
+from council.settings.config_files import find_root
 from council.settings.private_files import make_named_folder, open_named_file
 from council.types import Json
 
@@ -233,7 +234,7 @@ def skill_source() -> Path:
 
 
 def skill_targets(folder: Path) -> list[SkillTarget]:
-    roots = {"project": _find_repository(folder), "user": Path.home()}
+    roots = {"project": find_root(folder), "user": Path.home()}
     return [SkillTarget(agent, scope, root) for scope, root in roots.items() for agent in AGENT_FOLDERS]
 
 
@@ -242,7 +243,7 @@ def detect_agents(folder: Path, scope: str) -> list[str]:
 
     Without markers in the project: the only agent in the home folder, else the shared folder.
     """
-    if here := _find_markers(Path.home() if scope == "user" else _find_repository(folder)):
+    if here := _find_markers(Path.home() if scope == "user" else find_root(folder)):
         return here
     at_home = _find_markers(Path.home())
     return at_home if len(at_home) == 1 else ["agents"]
@@ -250,10 +251,6 @@ def detect_agents(folder: Path, scope: str) -> list[str]:
 
 def _find_markers(root: Path) -> list[str]:
     return [agent for agent, signs in AGENT_MARKERS.items() if any((root / sign).exists() for sign in signs)]
-
-
-def _find_repository(folder: Path) -> Path:
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
 
 
 # Installed state

@@ -18,8 +18,7 @@ from council.doors import chat, limits
 from council.engine import plan_object
 from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
-from council.render.report_object import Report
-from council.render.report_parts import Cost, PositionRow, Tokens
+from council.render.report_object import Cost, PositionRow, Report, Tokens
 from council.runs import doctor, history, spending
 from council.runs.people import OpenQuestion
 from council.store import interface
