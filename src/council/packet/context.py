@@ -8,10 +8,11 @@ Every text passes the gate. What is left out is listed; it is a hole only if it 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from itertools import accumulate
 from math import ceil, log2
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -36,9 +37,10 @@ from council.packet.definitions import (
     split_words,
 )
 from council.packet.files import SOURCE_SUFFIXES, format_path, has_secret_name, is_lock_file, is_private
-from council.packet.gate import HUNK_HEADER, Gate
+from council.packet.gate import Gate
 from council.packet.git import WORK_TREE, Change, Match, Repo, later_side
 from council.types import PacketFile, PacketPart, estimate_tokens
+from council.unified_diff import parse_diff
 
 SOFT_SHARE = 0.4  # of the budget; above it, definitions are shortened and no rest of a file is added
 RULES_SHARE = 1 / 7
@@ -67,7 +69,6 @@ MAX_CERTAIN_USES = 12  # of a method; one that is named more often is only a cal
 MIN_NAME_CHARS = 3
 MIN_CALLED_CHARS = 5  # of a called function whose definition is looked up
 MAX_DEFINITIONS = 4  # of a function; one that is defined more often says nothing
-MAX_READ_FILES = 40
 MAX_OLD_FILES = 50
 MAX_MISFITS = 4  # places that do not fit, after which the others of a part are not read
 MAX_LISTED = 10  # rows about context that did not fit
@@ -135,19 +136,13 @@ class ChangedName(NamedTuple):
     is_deleted: bool = False
 
 
-@dataclass(slots=True)
-class ChangedLines:
-    """Lines that a diff changes: numbers in the new and the old file, and the new position of removed lines."""
+class ChangedLines(NamedTuple):
+    """Lines that a diff changes."""
 
-    added: list[int] = field(default_factory=list)
-    removed: list[int] = field(default_factory=list)
-    gaps: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    shown: set[int] = field(default_factory=set)  # lines of the new file that the diff shows
-
-    @property
-    def places(self) -> list[int]:
-        return sorted({*self.added, *self.gaps})
+    texts: list[str]
+    places: list[int]  # in the new file: of added lines, and where lines were removed
+    removed: dict[int, str]  # by their number in the old file
+    shown: set[int]  # lines of the new file that the diff shows
 
 
 @dataclass(slots=True)
@@ -164,12 +159,8 @@ class FileParts:
     sizes: list[int] = field(init=False)  # bytes up to each line
 
     def __post_init__(self) -> None:
-        self.lines = self.text.split("\n")
-        if self.lines[-1] == "":
-            self.lines.pop()
-        self.sizes = [0]
-        for line in self.lines:
-            self.sizes.append(self.sizes[-1] + len(line.encode("utf-8", "replace")) + 1)
+        self.lines = self.text.removesuffix("\n").split("\n") if self.text else []
+        self.sizes = [0, *accumulate(len(line.encode("utf-8", "replace")) + 1 for line in self.lines)]
 
     def limit(self, ranges: Iterable[LineRange], gap: int = 2) -> tuple[LineRange, ...]:
         """Return ranges within the file, joined where the mark of an elision would be longer than what it replaces."""
@@ -205,26 +196,11 @@ class FileParts:
         reason = "; ".join(self.reasons[:3]) + (" and more" if len(self.reasons) > 3 else "")
         if self.is_whole:
             return PacketFile(self.path, self.text, part=self.part, reason=reason)
-        numbers = _EditorLines(self.lines)
         content = "".join(f"{line}\n" for first, last in self.ranges for line in self.lines[first - 1 : last])
-        ranges = tuple((numbers.first(first), numbers.last(last)) for first, last in self.ranges)
-        return PacketFile(self.path, content, ranges, self.part, reason, numbers.last(len(self.lines)))
-
-
-class _EditorLines:
-    """Line numbers of an editor, which also counts a lone CR as a line end; git and the parser do not."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.shift: list[int] = [0]
-        has_returns = any("\r" in line[:-1] for line in lines)
-        for line in lines:
-            self.shift.append(self.shift[-1] + (line[:-1].count("\r") if has_returns else 0))
-
-    def first(self, line: int) -> int:
-        return line + self.shift[line - 1]
-
-    def last(self, line: int) -> int:
-        return line + self.shift[line]
+        # Editors also count a lone CR as a line end; git and the parser do not.
+        ends = [0, *accumulate(1 + line[:-1].count("\r") for line in self.lines)]
+        ranges = tuple((ends[first - 1] + 1, ends[last]) for first, last in self.ranges)
+        return PacketFile(self.path, content, ranges, self.part, reason, ends[-1])
 
 
 # The budget
@@ -346,8 +322,8 @@ def _add_diff(context: Context) -> dict[str, FileParts]:
 
 def _add_new_file(context: Context, file: WantedFile, content: bytes | None) -> None:
     gate = context.gate
-    size = len(content) if content is not None else 0
-    if content is not None and MAX_MINIFIED_BYTES < size <= limits.MAX_FILE_BYTES and _is_minified(file.path, content):
+    is_large = content is not None and MAX_MINIFIED_BYTES < len(content) <= limits.MAX_FILE_BYTES
+    if content is not None and is_large and _is_minified(file.path, content):
         gate.skip(file.path, "a minified file, which people cannot review", hole=True)
     elif gate.add_file(file.path, content, reason="added"):
         gate.list_added(file.path)
@@ -450,10 +426,7 @@ def _find_plain_words(texts: Iterable[str]) -> set[str]:
 def _count_fitting_lines(parts: FileParts, tokens: int) -> int:
     """Return how many of the first lines fit."""
     room = tokens * 3 - len(parts.path.encode("utf-8", "replace"))
-    count = 0
-    while count < len(parts.lines) and parts.sizes[count + 1] <= room:
-        count += 1
-    return count
+    return max(0, bisect_right(parts.sizes, room) - 1)
 
 
 def cut_file(file: PacketFile, tokens: int) -> PacketFile | None:
@@ -511,28 +484,18 @@ def _collect_changes(context: Context, texts: dict[str, FileParts]) -> None:
 
 def parse_hunks(section: str) -> ChangedLines:
     """Return the lines that the diff of one file changes."""
-    changed = ChangedLines()
-    new = old = 0
-    for line in section.split("\n"):
-        if hunk := HUNK_HEADER.match(line):
-            old, new = int(hunk[1]), int(hunk[2])
-            continue
-        if not (new or old):
-            continue
-        if line.startswith(("+", " ")):
-            changed.shown.add(new)
-        if line.startswith("+"):
-            changed.added.append(new)
-            changed.texts.append(line[1:])
-            new += 1
-        elif line.startswith("-"):
-            changed.removed.append(old)
-            changed.gaps.append(max(1, new))
-            changed.texts.append(line[1:])
-            old += 1
-        elif line.startswith(" "):
-            new += 1
-            old += 1
+    changed = ChangedLines([], [], {}, set())
+    hunks = (hunk for file in parse_diff(section) for hunk in file.hunks)
+    for sign, number, following, text in (line for hunk in hunks for line in hunk.list_lines()):
+        place = max(1, following)
+        if sign == "-":
+            changed.removed[number] = text
+        else:
+            changed.shown.add(number)
+        if sign != " ":
+            changed.texts.append(text)
+            if place not in changed.places[-1:]:
+                changed.places.append(place)
     return changed
 
 
@@ -731,9 +694,7 @@ def _find_removed(context: Context, change: Change, text: str) -> list[ChangedNa
     changed = context.changed[change.path]
     source = parse_source(change.old_path, text, context.clock)
     if source is None:
-        names = find_defined_names(
-            text.split("\n")[line - 1] for line in changed.removed if line <= text.count("\n") + 1
-        )
+        names = find_defined_names(changed.removed.values())
         return [
             ChangedName(name, "", change.old_path, True)
             for name in names
@@ -847,7 +808,6 @@ def _rank_callers(context: Context, names: Sequence[ChangedName], matches: dict[
     return sorted(uses.values(), key=lambda use: (-use.score, use.path, use.line))
 
 
-@lru_cache(maxsize=4096)
 def _classify(path: str) -> str:
     if not _is_code(path):
         return "prose"
@@ -897,7 +857,7 @@ def _choose_files(uses: Sequence[Use]) -> list[str]:
     chosen: dict[str, None] = {}
     for part, share in SHARES.items():
         paths = dict.fromkeys(use.path for use in uses if use.part == part)
-        chosen |= dict.fromkeys(list(paths)[: min(share.pieces + 6, MAX_READ_FILES)])
+        chosen |= dict.fromkeys(list(paths)[: share.pieces + 6])
     return list(chosen)
 
 
