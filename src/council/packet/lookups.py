@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +49,8 @@ def look(root: Path, requests: Json, *, redact: bool = False) -> list[LookupRow]
     names, why = _list_names(root) if requests.get("names") or requests.get("patterns") else ([], "")
     rows += [_find_names(item, names, why) for item in _list_requests(requests, "names")]
     patterns = _list_requests(requests, "patterns")
-    texts = _read_texts(root, names) if patterns else SearchedTexts()
-    return [*rows, *(_find_matches(root, item, texts, why, redact) for item in patterns)]
+    texts, unread = _read_texts(root, names) if patterns else ({}, 0)
+    return [*rows, *(_find_matches(root, item, texts, unread, why, redact) for item in patterns)]
 
 
 def _list_requests(requests: Json, kind: str) -> list[Any]:
@@ -158,24 +157,17 @@ def _match_names(text: str, names: Sequence[str]) -> list[str]:
 # Lines
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedTexts:
-    """The texts in which lines are searched, by file, and how many files were not read because of the limits."""
-
-    texts: dict[str, str] = field(default_factory=dict)
-    unread: int = 0
-
-
-def _read_texts(root: Path, names: Sequence[str]) -> SearchedTexts:
+def _read_texts(root: Path, names: Sequence[str]) -> tuple[dict[str, str], int]:
+    """Return the texts in which lines are searched, by file, and how many files were not read because of the limits."""
     texts: dict[str, str] = {}
     remaining, deadline = MAX_SEARCHED_BYTES, time.monotonic() + READ_TIMEOUT_S
     for n, name in enumerate(names):
         if remaining <= 0 or time.monotonic() > deadline:
-            return SearchedTexts(texts, len(names) - n)
+            return texts, len(names) - n
         if (text := _read_plain(root, name)) is not None:
             texts[name] = text
             remaining -= len(text)
-    return SearchedTexts(texts)
+    return texts, 0
 
 
 def _read_plain(root: Path, name: str) -> str | None:
@@ -188,14 +180,14 @@ def _read_plain(root: Path, name: str) -> str | None:
         return None
 
 
-def _find_matches(root: Path, item: Any, searched: SearchedTexts, why: str, redact: bool) -> LookupRow:
+def _find_matches(root: Path, item: Any, texts: dict[str, str], unread: int, why: str, redact: bool) -> LookupRow:
     row: LookupRow = {"look": "pattern", "pattern": _format_value(item)}
     if not isinstance(item, str) or not item:
         return {**row, "why": "a pattern is needed"}
     if why:
         return {**row, "why": why}
     try:
-        matches, problem = _run_grep(item, searched.texts)
+        matches, problem = _run_grep(item, texts)
     except Unreadable as error:
         return {**row, "why": error.why}
     if problem and not matches:
@@ -203,8 +195,8 @@ def _find_matches(root: Path, item: Any, searched: SearchedTexts, why: str, reda
     hits = list(_format_hits(root, matches, redact))
     row["hits"] = [hit for hit in hits if "text" in hit]
     row["left_out"] = [hit for hit in hits if "why" in hit]
-    if searched.unread:
-        row["unread"] = searched.unread
+    if unread:
+        row["unread"] = unread
     return row
 
 

@@ -141,18 +141,18 @@ def _refuse_value(name: str, value: str, key: str) -> str:
 def _require_key(name: str, provider: Any, env: Mapping[str, str]) -> None:
     key = _key_of(provider)
     if key and not env.get(key, "").strip():
-        raise SearchNotEnabled(
-            f"{NOT_ENABLED} The search provider {quote_value(name)} has no key: set {key}, {_alternatives()}"
-        )
+        raise _not_enabled(name, "key", f"set {key}, {_alternatives()}")
+
+
+def _not_enabled(name: str, lacking: str, fix: str) -> SearchNotEnabled:
+    return SearchNotEnabled(f"{NOT_ENABLED} The search provider {quote_value(name)} has no {lacking}: {fix}")
 
 
 def _resolve_address(name: str, value: str, settings: Settings) -> str:
     address = value or provider_url(name, settings)
     if not address:
-        raise SearchNotEnabled(
-            f"{NOT_ENABLED} The search provider {quote_value(name)} has no address: "
-            f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search], {_alternatives()}"
-        )
+        use = f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search]"
+        raise _not_enabled(name, "address", f"{use}, {_alternatives()}")
     return _check_url(address)
 
 
@@ -176,10 +176,8 @@ def _check_url(address: str) -> str:
 def _resolve_files(name: str, value: str, settings: Settings, folder: Path) -> str:
     folder_name = value or str(settings.search.get("folder") or "")
     if not folder_name:
-        raise SearchNotEnabled(
-            f"{NOT_ENABLED} The search provider {quote_value(name)} has no folder: "
-            f"use {option('search', f'{name}:FOLDER')} or set folder in [search], {_without_research()}"
-        )
+        use = f"use {option('search', f'{name}:FOLDER')} or set folder in [search]"
+        raise _not_enabled(name, "folder", f"{use}, {_without_research()}")
     path = resolve_folder(folder_name, folder)
     if trouble := _folder_problem(path):
         given = f"{option('search')} {name}" if value else "[search] folder"
