@@ -11,19 +11,16 @@ import sqlite3
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from threading import Lock
-from typing import Any, TypeVar
 
 from council.search.provider import Hit, SearchError, SearchProvider, SearchSetup
 from council.search.queries import QUERY_STOP_WORDS
 from council.text_cleanup import redact_line
+from council.threads import run_in_daemon_thread
 
-T = TypeVar("T")
 PASSAGE_WORDS = 100  # per passage, about the size of a snippet
 CHARS_PER_WORD = 6  # average characters of a word, for text without spaces
 MAX_TERMS = 64
@@ -124,7 +121,7 @@ class PassageIndex:
 
     def __init__(self) -> None:
         self.passages: list[Passage] = []
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
         self._db.execute(INDEX_SCHEMA)
 
@@ -288,24 +285,3 @@ def _file_size(path: Path) -> int:
 
 def _format_count(n: int, what: str) -> str:
     return f"{n:,} {what} was" if n == 1 else f"{n:,} {what}s were"
-
-
-async def run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """Run work in a daemon thread, so that a hanging document parser cannot block the exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def deliver(set_outcome: Callable[[Any], None], outcome: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(lambda: None if future.done() else set_outcome(outcome))
-
-    def run() -> None:
-        try:
-            result = work()
-        except Exception as error:
-            deliver(future.set_exception, error)
-        else:
-            deliver(future.set_result, result)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await future
