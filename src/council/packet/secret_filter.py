@@ -13,7 +13,6 @@ from council.packet.secret_context import (
     HEADER_HINTS,
     KUBERNETES_HINTS,
     LOGIN_HINTS,
-    URL_HINTS,
     find_auth_headers,
     find_kubernetes_secrets,
     find_logins,
@@ -261,9 +260,6 @@ def _merge_overlapping(secrets: Sequence[Secret]) -> list[Secret]:
 # Keys with a known format
 
 
-AZURE_TOKEN = re.compile(r"(?<![\w+/=-])(?=[a-z]*[2-7][a-z]*[2-7][a-z]*[2-7])[a-z2-7]{52}(?![\w+/=-])")
-
-
 def _find_known_keys(scan: Scan) -> Iterator[Secret]:
     words = ""
     for rule in _select_rules(scan.words):
@@ -273,8 +269,6 @@ def _find_known_keys(scan: Scan) -> Iterator[Secret]:
             for match in pattern.finditer(scan.text):
                 if not is_sample_key(match.group()):
                     yield Secret(rule.kind, *match.span())
-    if scan.has(b"azure", b"devops", b"visualstudio"):
-        yield from (Secret("Azure DevOps token", *match.span()) for match in AZURE_TOKEN.finditer(scan.text))
 
 
 def _select_rules(words: bytes) -> list[KeyRule]:
@@ -291,10 +285,7 @@ def _select_rules(words: bytes) -> list[KeyRule]:
 # Private keys
 
 # In lower case; the long ones are base64.
-KEY_BLOCK_HINTS = (
-    b"private key", b"putty-user-key-file-", b"ls0tls1crudjti", b"tfmwdextmunsvwrkvgl", b"kty", b"mnemonic", b"seed phrase",
-    b"seed_phrase", b"recovery phrase",
-)  # fmt: skip
+KEY_BLOCK_HINTS = (b"private key", b"putty-user-key-file-", b"ls0tls1crudjti", b"tfmwdextmunsvwrkvgl")
 KEY_BLOCK_START = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----|PuTTY-User-Key-File-\d:"
 )
@@ -304,8 +295,6 @@ BASE64 = re.compile(r"[A-Za-z0-9+/]{32,}")
 ENCODED_KEY_BLOCK = re.compile(
     rf"(?:LS0tLS1CRUdJTi|TFMwdExTMUNSVWRKVGl)[A-Za-z0-9+/=]{{20,}}(?:(?:\\n|{NEW_LINE}\"?)[A-Za-z0-9+/=]{{16,}}){{0,400}}"
 )
-JSON_WEB_KEY = re.compile(r"\\?\"(?:d|k)\\?\"\s{0,8}:\s{0,8}\\?\"([\w-]{30,1000})\\?\"")
-MNEMONIC = re.compile(r"(?i)(?:mnemonic|(?:seed|recovery)[ _]phrase)\w{0,20}[\"']?\s{0,3}[:=]\s{0,3}[\"']?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b")  # fmt: skip
 
 
 def _find_key_blocks(scan: Scan) -> Iterator[Secret]:
@@ -324,11 +313,6 @@ def _find_key_blocks(scan: Scan) -> Iterator[Secret]:
             once = decode_base64(match[0][:160])
             if "PRIVATE KEY" in once or "PRIVATE KEY" in decode_base64(once):
                 yield Secret("private key", *match.span())
-    if scan.has(b'kty"', b'kty\\"'):
-        yield from (Secret("private key", *match.span(1)) for match in JSON_WEB_KEY.finditer(text))
-    for match in scan.match_all(MNEMONIC, b"mnemonic", b"seed phrase", b"seed_phrase", b"recovery phrase"):
-        if len(set(match[1].split())) > 6:
-            yield Secret("recovery phrase", *match.span(1))
 
 
 def _find_key_end(text: str, start: int, reach: int) -> int:
@@ -366,6 +350,6 @@ def _find_wrapped_end(text: str, secret: Secret, starts: set[int]) -> int:
 Finder = Callable[[Scan], Iterator[Secret]]
 # Substrings in lower case without which a finder finds nothing. Keys with a known format are found by their words.
 FINDERS: tuple[tuple[tuple[bytes, ...], Finder], ...] = (
-    (KEY_BLOCK_HINTS, _find_key_blocks), (URL_HINTS, find_url_logins), (HEADER_HINTS, find_auth_headers), (LOGIN_HINTS, find_logins),
+    (KEY_BLOCK_HINTS, _find_key_blocks), ((b"://",), find_url_logins), (HEADER_HINTS, find_auth_headers), (LOGIN_HINTS, find_logins),
     (KUBERNETES_HINTS, find_kubernetes_secrets), (SETTING_STEMS, find_settings), (CALL_HINTS, find_calls), (BLOCK_HINTS, find_blocks),
 )  # fmt: skip
