@@ -40,8 +40,7 @@ class Hunk:
 
     @property
     def header(self) -> str:
-        olds = sum(row[:1] in ("-", " ", "") for row in self.rows)
-        news = sum(row[:1] in ("+", " ", "") for row in self.rows)
+        olds, news = _count_rows(self.rows)
         return f"@@ -{self.old},{olds} +{self.new},{news} @@{self.where}"
 
     def list_lines(self) -> list[DiffLine]:
@@ -63,8 +62,14 @@ class Hunk:
             part = self.rows[start : start + count]
             start += count
             yield replace(self, old=old, new=new, rows=part)
-            old += sum(row[:1] in ("-", " ", "") for row in part)
-            new += sum(row[:1] in ("+", " ", "") for row in part)
+            olds, news = _count_rows(part)
+            old, new = old + olds, new + news
+
+
+def _count_rows(rows: Sequence[str]) -> tuple[int, int]:
+    """Return how many rows are lines of the old file, and how many are lines of the new one."""
+    signs = [row[:1] for row in rows]
+    return sum(sign in "- " for sign in signs), sum(sign in "+ " for sign in signs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +120,8 @@ class _Section:
             self.head.append(row)
             return
         self.rows.append(row)
-        self.olds -= row[:1] in ("-", " ", "")
-        self.news -= row[:1] in ("+", " ", "")
+        olds, news = _count_rows([row])
+        self.olds, self.news = self.olds - olds, self.news - news
 
     def finish(self) -> FileDiff:
         self.close_hunk()

@@ -170,7 +170,7 @@ class Baseline:
         Rows that the user has not trusted stay as they are.
         """
         trust = self.trust or TrustSource(os.environ)
-        listed = AcceptedList(self.file, _read_rows(self.file))
+        listed = Baseline(self.root).listed
         rows = {(row.path, row.hash): row for row in listed.rows}
         stored = {(row.path, row.hash) for row in listed.find_stored(trust)}
         accepted = {
@@ -223,11 +223,6 @@ def _write_baseline(file: Path, raw: bytes) -> None:
         raise UsageError(
             f'"{file}" cannot be written ({error.strerror}): free some space, or check the permissions of its folder'
         ) from None
-
-
-def _read_rows(file: Path) -> tuple[AcceptedSecret, ...]:
-    raw = _read_baseline(file)
-    return _parse_rows(str(file), raw) if raw else ()
 
 
 def _read_baseline(file: Path) -> bytes:

@@ -358,11 +358,8 @@ UNMATCHED_WORDS = set(  # words of a target that never match a path
 def list_files(repo: Repo | None, root: Path, folder: str = "") -> list[str]:
     """Return the files below a folder, sorted: those git does not ignore, or all but the folders of tools."""
     names: list[str] = []
-    if repo:
-        try:
-            names = [name for name in repo.list_files(folder) if os.path.lexists(f"{root}/{name}")]
-        except GitFailed:
-            names = []
+    with contextlib.suppress(GitFailed):
+        names = [name for name in repo.list_files(folder) if os.path.lexists(f"{root}/{name}")] if repo else []
     # A folder that git ignores can still be named.
     return [name for name in names or _walk_files(root, folder) if not is_private(name)]
 

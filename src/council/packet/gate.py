@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,6 @@ MAX_PACKET_BYTES = 2 * 1024 * 1024
 MAX_FILES = 400
 MAX_NAME = 255  # characters of the name of an attachment
 ATTACHED_FOLDER = "attached"  # of the names of attached files in the packet
-BINARY = "binary"
 VALUE_MASK = "[redacted:value]"
 MAX_LISTED_SECRETS = 20  # locations listed in an error
 SETTING_LINE = re.compile(
@@ -94,24 +93,25 @@ class Gate:
         is_attached: bool = False,
     ) -> bool:
         """Add a file and return whether it is shown. Pass `content` if it does not come from the work tree."""
-        self.file_count += 1
-        if self.file_count > MAX_FILES:
-            self.files_over_limit += 1
-        elif (
-            text := self.read_file(path, content, named=named, old_path=old_path, is_attached=is_attached)
-        ) is not None:
+        text = None
+        if self._count_file():
+            text = self.read_file(path, content, named=named, old_path=old_path, is_attached=is_attached)
+        if text is not None:
             self.files.append(PacketFile(self._mask_path(path), text, reason=reason))
-            return True
-        return False
+        return text is not None
+
+    def _count_file(self) -> bool:
+        """Return whether one more file is within the limit."""
+        self.file_count += 1
+        self.files_over_limit += self.file_count > MAX_FILES
+        return self.file_count <= MAX_FILES
 
     def read_changed(self, path: str, content: bytes | None = None, *, old_path: str = "") -> str | None:
         """Return the checked text of a changed file, of which parts are added later.
 
         It is no hole if its diff is shown.
         """
-        self.file_count += 1
-        if self.file_count > MAX_FILES:
-            self.files_over_limit += 1
+        if not self._count_file():
             return None
         used = self.used_bytes
         text = self.read_file(
@@ -277,18 +277,13 @@ class Gate:
             self.skip(f"{self.files_over_limit:,} more files", f"over {MAX_FILES} files a packet", hole=True)
             self.files_over_limit = 0
         if self.secret_locations:
-            listed = ", ".join(list(self.secret_locations)[:MAX_LISTED_SECRETS])
-            more = (
-                f" and {len(self.secret_locations) - MAX_LISTED_SECRETS} more"
-                if len(self.secret_locations) > MAX_LISTED_SECRETS
-                else ""
-            )
+            listed = _join_first(list(self.secret_locations))
             accept = "; accept false alarms with `council packet --accept-secret REASON`" if self.found_secrets else ""
             if accept and self.baseline and self.baseline.base is not None:
                 accept += f', which counts with {option("base")} once "{redact_text(self.baseline.base)[:80]}" has it'
             untrusted = f"; {self.describe_untrusted()}" if self.untrusted else ""
             raise PacketRefused(
-                f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with {option('redact', True)}, "
+                f"nothing was sent, secrets found at {listed}: remove them, mask them with {option('redact', True)}, "
                 f"or leave those files out with {option('skip_secrets', True)}{untrusted or accept}",
                 tuple(self.found_secrets),
                 tuple(self.text_places),
@@ -462,12 +457,16 @@ def _mask_hunk_line(line: str) -> str:
 
 
 def _format_accepted(path: str, found: list[tuple[int, str]]) -> str:
-    lines, values = list(dict.fromkeys(line for line, _ in found)), len({value for _, value in found})
-    more = f" and {len(lines) - MAX_LISTED_SECRETS:,} more" if len(lines) > MAX_LISTED_SECRETS else ""
-    where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:MAX_LISTED_SECRETS]))}{more}"
+    lines, values = list(dict.fromkeys(str(line) for line, _ in found)), len({value for _, value in found})
+    where = f"{'line' if len(lines) == 1 else 'lines'} {_join_first(lines)}"
     return (
         f"{count_secrets(values)} in {format_path(redact_text(path))} {'is' if values == 1 else 'are'} sent ({where})"
     )
+
+
+def _join_first(places: Sequence[str]) -> str:
+    more = f" and {len(places) - MAX_LISTED_SECRETS:,} more" if len(places) > MAX_LISTED_SECRETS else ""
+    return f"{', '.join(places[:MAX_LISTED_SECRETS])}{more}"
 
 
 def _format_stripped(name: str, removed: int) -> str:
@@ -487,7 +486,7 @@ def _skip_reason(path: str, allow_agents: bool = False) -> str:
 
 def _check_content(content: bytes, max_bytes: int) -> bytes:
     if is_binary(content):
-        raise Unreadable(BINARY, is_special=True, binary=True)
+        raise Unreadable("binary", is_special=True, binary=True)
     if len(content) > max_bytes:
         raise Unreadable(f"over {max_bytes // 1024} KB a file")
     return content

@@ -202,23 +202,17 @@ class Repo:
         """Return the diff of each change, in order."""
         if not changes:
             return []
-        try:
-            sections = split_patch(self._run_patch(sides, changes))
-        except OutputTooLarge:
-            sections = []
-        return sections if len(sections) == len(changes) else [self._diff_one(sides, change) for change in changes]
-
-    def _diff_one(self, sides: Sequence[str], change: Change) -> str:
-        try:
-            return self._run_patch(sides, [change])
-        except OutputTooLarge:
-            return ""
+        sections = split_patch(self._run_patch(sides, changes))
+        return sections if len(sections) == len(changes) else [self._run_patch(sides, [change]) for change in changes]
 
     def _run_patch(self, sides: Sequence[str], changes: Sequence[Change]) -> str:
+        """Return the diff of these changes, or "" if it is too large."""
         paths = dict.fromkeys(path for change in changes for path in (change.old_path, change.path))
-        return self.run(
-            "diff", "--patch", "--unified=3", "--inter-hunk-context=0", *DIFF_FLAGS, *sides, "--", *paths
-        ).decode("utf-8", "surrogateescape")  # files may have different encodings
+        args = ("diff", "--patch", "--unified=3", "--inter-hunk-context=0", *DIFF_FLAGS, *sides, "--", *paths)
+        try:
+            return self.run(*args).decode("utf-8", "surrogateescape")  # files may have different encodings
+        except OutputTooLarge:
+            return ""
 
     def list_files(self, folder: str = "") -> list[str]:
         """Return tracked files and untracked files that are not ignored."""
@@ -356,9 +350,8 @@ def _run_git(
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise GitFailed(
-                f"git cannot be started ({_format_start_error(error)}): install it, or name fewer files"
-            ) from error
+            why = (error.strerror or "unknown") if isinstance(error, OSError) else "invalid argument"
+            raise GitFailed(f"git cannot be started ({why}): install it, or name fewer files") from error
         out, late = _read_output(process, max_bytes)
         if late:
             raise UsageError(f"git took longer than {GIT_TIMEOUT_S:.0f} s: name a smaller target")
@@ -398,10 +391,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _format_start_error(error: Exception) -> str:
-    return (error.strerror or "unknown") if isinstance(error, OSError) else "invalid argument"
 
 
 def _read_first_line(stderr: IO[bytes]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -71,8 +71,11 @@ def _run_finders(scan: Scan) -> Iterator[Secret]:
 
 def redact_text(text: str) -> str:
     """Return the text with every secret masked, for logs, errors and reports."""
-    secrets = find_secrets(text)
-    return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets))) if secrets else text
+    return _mask_repeats(text, find_secrets(text))
+
+
+def _mask_repeats(text: str, secrets: Sequence[Secret]) -> str:
+    return mask_secrets(text, add_repeats(text, secrets, list_values([(text, secrets)]))) if secrets else text
 
 
 def redact_value(value: Any) -> Any:
@@ -85,7 +88,7 @@ def redact_value(value: Any) -> Any:
     found = {text: find_secrets(text) for text in _iter_strings(value)}
     if not any(found.values()):
         return value
-    values = {one: kind for text, secrets in found.items() for one, kind in list_values(text, secrets).items()}
+    values = list_values(found.items())
 
     def redact(value: Any) -> Any:
         if isinstance(value, str):
@@ -97,9 +100,9 @@ def redact_value(value: Any) -> Any:
     return redact(value)
 
 
-def list_values(text: str, secrets: Sequence[Secret]) -> dict[str, str]:
-    """Return the kind of each secret by its text. Short values and blocks of several lines are left out."""
-    found = {text[secret.start : secret.end]: secret.kind for secret in secrets}
+def list_values(texts: Iterable[tuple[str, Sequence[Secret]]]) -> dict[str, str]:
+    """Return the kind of each secret of texts by its text. Short values and blocks of several lines are left out."""
+    found = {text[secret.start : secret.end]: secret.kind for text, secrets in texts for secret in secrets}
     return {value: kind for value, kind in found.items() if len(value) >= MIN_REPEATED_CHARS and "\n" not in value}
 
 
@@ -142,19 +145,14 @@ class PromptRedactor:
         found = [self.find_secrets(text) for text in texts]
         if not any(found):
             return list(map(dict, messages))
-        values = {
-            value: kind
-            for text, secrets in zip(texts, found, strict=True)
-            for value, kind in list_values(text, secrets).items()
-        }
+        values = list_values(zip(texts, found, strict=True))
         return [
             {**message, "content": mask_secrets(text, add_repeats(text, secrets, values))}
             for message, text, secrets in zip(messages, texts, found, strict=True)
         ]
 
     def redact(self, text: str) -> str:
-        secrets = self.find_secrets(text)
-        return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets)))
+        return _mask_repeats(text, self.find_secrets(text))
 
     def find_secrets(self, text: str) -> list[Secret]:
         if len(text) < self.MIN_CHARS:

@@ -78,14 +78,11 @@ class Scan:
         """
         found = []
         for start in starts:
-            if LONGEST_WORDS[start] not in self.vocabulary:
-                continue
-            at = self.lower.find(start)
-            while at >= 0:
-                match = pattern.match(self.text, at)
-                if match:
+            read_to = 0
+            for at in self.find_all((start,)):
+                if at >= read_to and (match := pattern.match(self.text, at)):
                     found.append(match)
-                at = self.lower.find(start, max(at + len(start), match.end() if match else 0))
+                    read_to = match.end()
         return found
 
     def line_around(self, start: int, end: int, reach: int = 300) -> str:

@@ -43,7 +43,6 @@ MAX_JUDGED_CHARS = 200  # of a value; more would not change the judgement
 SETTING_STEMS = (*NAME_STEMS, b"??")  # two letters outside of ASCII may be a name
 NAME_START = re.compile(r"[\w.-]+\Z")
 NAME_END = re.compile(rf"[\w.-]{{0,{MAX_NAME_CHARS}}}+")
-_QUOTE = r"\\{0,2}[\"'`]"
 # A function that makes a secret of a literal
 _WRAPPER = r"(?:\[\]byte|new \w{1,30}|&?\w{0,20}Secret\w{0,20}|SecureString|String(?:::from)?|Buffer\.from|Some|bytes|str|Password|@?NSString|TEXT|_T|char\[\])"
 _LITERAL = (
