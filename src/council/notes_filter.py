@@ -231,7 +231,7 @@ _NOTES_FENCE = re.compile(rf"{_FENCE}(?:json[ \t]{{1,4}})?council[-_]notes(?![\w
 _OPENING_FENCE = re.compile(rf"{_FENCE}(?P<label>[^`\n{{]{{0,60}}?)[ \t]{{0,8}}(?P<rest>(?:\{{.*)?)")
 _FENCE_START = re.compile(r"[ \t>]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n{]*)")
 _MARKDOWN_LABELS = ("markdown", "md")
-_RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
+RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
 _RULE_START = re.compile(r"[ \t*_-]*")
 _TAG_NAMES = r"council[-_ ]?notes?|notes?|details|metadata|council|record|pre|code"
 _TAG = re.compile(rf"[ \t]{{0,12}}<(?P<name>{_TAG_NAMES})(?:[ \t][^<>\n]{{0,60}})?>", re.IGNORECASE)
@@ -334,7 +334,7 @@ def _line_kind(line: str) -> str:
         return ""
     if not line.strip():
         return "blank"
-    if _RULE.fullmatch(line.rstrip()):
+    if RULE.fullmatch(line.rstrip()):
         return "rule"
     return "label" if _is_title(line, _LABEL_TITLE) else "title" if _is_title(line, _TITLE) else ""
 
@@ -555,26 +555,49 @@ class HeldLine(NamedTuple):
     text: str
 
 
-class NotesFilter:
-    """Remove the chair's notes from a text that arrives in pieces. An unclosed block extends to the end of the text."""
+class LineFilter:
+    """Filters the lines of a text that arrives in pieces."""
 
     def __init__(self) -> None:
-        self.blocks: list[str] = []  # the contents of the removed blocks, in order
-        self.is_open = False  # the text ended inside a block
-        self._shown: list[str] = []  # since the last call
-        self._has_shown = False
-        self._is_after_block = False  # nothing was shown since a block was removed
         self._line = ""  # part of the current line that is not decided yet
         self._is_inside_line = False  # the start of this line was passed on
-        self._held: list[HeldLine] = []  # lines that belong to the block if one follows
-        self._has_label = False  # one of them is the label of notes
-        self._fences: list[tuple[str, str]] = []  # open code fences: the fence and its label
-        self._block: Block | None = None
+        self._shown: list[str] = []  # since the last call
 
     def feed(self, text: str) -> str:
         """Return what can be shown."""
         self._take(text)
         return self._take_shown()
+
+    def _take(self, text: str) -> None:
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._take_part(line, "\n")
+        if rest:
+            self._take_part(rest, "")
+
+    def _take_part(self, part: str, end: str) -> None:
+        """Take a part of a line, and its line end if it is the last one."""
+        raise NotImplementedError
+
+    def _take_shown(self) -> str:
+        shown = "".join(self._shown)
+        self._shown.clear()
+        return shown
+
+
+class NotesFilter(LineFilter):
+    """Remove the chair's notes from a text that arrives in pieces. An unclosed block extends to the end of the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: list[str] = []  # the contents of the removed blocks, in order
+        self.is_open = False  # the text ended inside a block
+        self._has_shown = False
+        self._is_after_block = False  # nothing was shown since a block was removed
+        self._held: list[HeldLine] = []  # lines that belong to the block if one follows
+        self._has_label = False  # one of them is the label of notes
+        self._fences: list[tuple[str, str]] = []  # open code fences: the fence and its label
+        self._block: Block | None = None
 
     def flush(self) -> str:
         """Return the rest of the text after its last piece."""
@@ -589,18 +612,6 @@ class NotesFilter:
                 self._held.pop()
         self._show_held()
         return self._take_shown()
-
-    def _take_shown(self) -> str:
-        shown = "".join(self._shown)
-        self._shown.clear()
-        return shown
-
-    def _take(self, text: str) -> None:
-        *lines, rest = text.split("\n")
-        for line in lines:
-            self._take_part(line, "\n")
-        if rest:
-            self._take_part(rest, "")
 
     def _take_part(self, part: str, end: str) -> None:
         if self._block:

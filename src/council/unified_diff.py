@@ -120,8 +120,8 @@ class _Section:
             self.head.append(row)
             return
         self.rows.append(row)
-        olds, news = _count_rows([row])
-        self.olds, self.news = self.olds - olds, self.news - news
+        self.olds -= row[:1] in "- "
+        self.news -= row[:1] in "+ "
 
     def finish(self) -> FileDiff:
         self.close_hunk()

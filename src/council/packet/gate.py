@@ -304,20 +304,16 @@ class Gate:
         self, path: str, content: bytes | None, named: bool, is_shown: bool, max_bytes: int
     ) -> bytes | None:
         try:
-            return (
-                _check_content(content, max_bytes)
-                if content is not None
-                else read_text_bytes(self.root, path, max_bytes)
-            )
+            if content is None:
+                return read_text_bytes(self.root, path, max_bytes)
+            return _check_content(content, max_bytes)
         except Unreadable as error:
             if error.is_special and named and not error.binary:
                 raise UsageError(
                     f'"{format_path(path)}" is {error.why} and cannot be shown: name a regular file'
                 ) from None
-            if is_shown:
-                self.skip(path, f"only its diff is shown: {error.why}")
-            else:
-                self.skip(path, error.why, hole=not error.is_special)
+            why = f"only its diff is shown: {error.why}" if is_shown else error.why
+            self.skip(path, why, hole=not (is_shown or error.is_special))
             return None
 
     def _mask_secrets(self, path: str, text: str, *, is_file: bool) -> str | None:

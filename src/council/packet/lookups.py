@@ -247,31 +247,30 @@ def _format_value(value: Any) -> str:
 PAGE_BREAK = "\f"
 
 
-def make_document_reader(root: Path, redact: bool = True) -> Callable[[Path], str | None]:
+def make_document_reader(root: Path) -> Callable[[Path], str | None]:
     """Return a function that reads a file below the root with secrets masked, or returns None if it may not be shown.
 
-    Without `redact`, a file with a secret is not shown. PDF pages are separated by form feeds."""
+    PDF pages are separated by form feeds."""
     root = root.resolve()
 
     def read_document(path: Path) -> str | None:
         try:
-            return _read_allowed(root, files.relative_to_root(root, str(path)), redact)
+            return _read_allowed(root, files.relative_to_root(root, str(path)))
         except (UsageError, Unreadable):
             return None
 
     return read_document
 
 
-def _read_allowed(root: Path, name: str, redact: bool) -> str | None:
+def _read_allowed(root: Path, name: str) -> str | None:
     full_path = (root / name).as_posix()
-    if (
-        has_secret_name(full_path) or is_private(full_path) or find_secrets(name)
-    ):  # a masked name would not match any file
+    # A masked name would not match any file.
+    if has_secret_name(full_path) or is_private(full_path) or find_secrets(name):
         return None
     if not name.lower().endswith(".pdf"):
-        return Gate(root, redact).read_file(name)
-    parts = [Gate(root, redact).read_file(name, part) for part in _group_pages(_read_pages(root, name))]
-    return PAGE_BREAK.join(part or "" for part in parts) if all(part is not None for part in parts) else None
+        return Gate(root, redact=True).read_file(name)
+    parts = [Gate(root, redact=True).read_file(name, part) for part in _group_pages(_read_pages(root, name))]
+    return PAGE_BREAK.join(part or "" for part in parts)
 
 
 def _read_pages(root: Path, name: str) -> list[str]:

@@ -269,11 +269,15 @@ def _resolve_path(request: TargetRequest, path: str) -> tuple[str, bool] | None:
 
 
 def _has_glob_match(request: TargetRequest, pattern: str) -> bool:
-    if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+    if _leads_outside(pattern):
         raise UsageError(
             f'"{_format_word(pattern)}" is outside the folder council was started in: use a relative path inside it'
         )
     return bool(_expand_glob(git.find_repo(request.root), request.root, pattern))
+
+
+def _leads_outside(path: str) -> bool:
+    return Path(path).is_absolute() or ".." in Path(path).parts
 
 
 def _parse_path_word(names: FolderNames, token: str) -> str | None:
@@ -315,13 +319,7 @@ def is_pathlike(names: FolderNames, word: str) -> bool:
     """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`,
     `Node.js` or a URL.
     """
-    if (
-        not ("/" in word or "." in word)
-        or "://" in word
-        or not re.search(r"\w", word)
-        or Path(word).is_absolute()
-        or ".." in Path(word).parts
-    ):
+    if "://" in word or not re.search(r"[/.]", word) or not re.search(r"\w", word) or _leads_outside(word):
         return False
     begins = word.split("/")[0]
     slashed = "/" in word and (word.endswith("/") or begins == "." or names.exists(begins) or is_glob(word))

@@ -127,15 +127,9 @@ class PassageIndex:
 
     def add(self, name: str, text: str) -> None:
         passages = list(split_passages(name, text))
-        first = len(self.passages)
         rows = [
-            (
-                first + n,
-                _separate_characters(passage.name),
-                _separate_characters(passage.heading),
-                _separate_characters(passage.text),
-            )
-            for n, passage in enumerate(passages)
+            (n, *map(_separate_characters, (passage.name, passage.heading, passage.text)))
+            for n, passage in enumerate(passages, len(self.passages))
         ]
         with self._lock:
             self.passages += passages
@@ -193,11 +187,11 @@ class LocalFiles(SearchProvider):
         self._root, self._folder, self._read_file = Path(setup.argument), setup.folder, setup.read_file
         self._index_task: asyncio.Task[PassageIndex] | None = None
         self._stop = threading.Event()
-        self._remarks: dict[str, None] = {}
+        self._remarks: list[str] = []
 
     @property
     def remarks(self) -> Sequence[str]:
-        return list(self._remarks)
+        return self._remarks
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         if self._index_task is None:
@@ -239,20 +233,18 @@ class LocalFiles(SearchProvider):
     def _add_remarks(self, files: Sequence[Path], read: int, left_out: Sequence[Path], passages: int) -> None:
         pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])
         if pdfs and find_spec("pypdf") is None:
-            self._remarks[
-                f'{_format_count(pdfs, "PDF")} not searched: run `pip install "model-council[pdf]"` to read them'
-            ] = None
+            fix = 'run `pip install "model-council[pdf]"` to read them'
+            self._remarks.append(f"{_format_count(pdfs, 'PDF')} not searched: {fix}")
             left_out = [path for path in left_out if path.suffix.lower() != ".pdf"]
         if read < len(files):
             limits = f"{MAX_FILES:,} files, {MAX_TOTAL_BYTES // 2**20} MB, {READ_TIMEOUT_S:g} s"
-            self._remarks[
-                f"only {read:,} of {len(files):,} files were read (limits: {limits}): use a smaller folder"
-            ] = None
+            read_files = f"only {read:,} of {len(files):,} files were read"
+            self._remarks.append(f"{read_files} (limits: {limits}): use a smaller folder")
         if left_out:
             why = "secret, not text, too large or not readable"
-            self._remarks[f"{_format_count(len(left_out), 'file')} skipped ({_format_names(left_out)}): {why}"] = None
+            self._remarks.append(f"{_format_count(len(left_out), 'file')} skipped ({_format_names(left_out)}): {why}")
         if not passages:
-            self._remarks["that folder contains no searchable documents"] = None
+            self._remarks.append("that folder contains no searchable documents")
 
 
 def list_documents(root: Path) -> list[Path]:
