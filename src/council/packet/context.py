@@ -669,12 +669,9 @@ def _select_imports(parts: FileParts, imports: Sequence[LineRange], ranges: Sequ
 
 def _add_old_names(context: Context) -> None:
     """Add the definitions that the change removes: what still uses them matters most."""
-    old = [
-        change
-        for change in context.chosen.changes
-        if context.changed.get(change.path) and context.changed[change.path].removed
-    ]
-    old = [change for change in old if not change.is_submodule and change.old_oid.strip("0")][:MAX_OLD_FILES]
+    reduced = {path for path, changed in context.changed.items() if changed.removed}
+    old = [change for change in context.chosen.changes if change.path in reduced and not change.is_submodule]
+    old = old[:MAX_OLD_FILES]
     contents = context.repo.read_blobs([change.old_oid for change in old], limits.MAX_SOURCE_BYTES) if old else {}
     removed: dict[ChangedName, None] = {}
     for change in old:
@@ -1001,18 +998,11 @@ def _add_rest(context: Context, texts: dict[str, FileParts]) -> None:
             continue
         ranges = [(1, len(parts.lines))]
         if len(changed.shown) > len(parts.lines) * REPEATED_SHARE and len(parts.text) > MAX_PROSE_BYTES:
-            ranges = _list_hidden(changed, len(parts.lines))
-        if not ranges:
-            continue
-        if _is_code(parts.path) or len(parts.text) <= MAX_PROSE_BYTES:
+            hidden = [(number, number) for number in range(1, len(parts.lines) + 1) if number not in changed.shown]
+            ranges = list(merge_ranges(hidden))
+        if ranges and (_is_code(parts.path) or len(parts.text) <= MAX_PROSE_BYTES):
             reason = "the whole file" if ranges[:1] == [(1, len(parts.lines))] else "what the diff does not show"
             context.include(parts, ranges, "rest", reason, context.soft_size - context.used)
-
-
-def _list_hidden(changed: ChangedLines, last: int) -> list[LineRange]:
-    """Return the lines of a file that its diff does not show."""
-    hidden = [(number, number) for number in range(1, last + 1) if number not in changed.shown]
-    return list(merge_ranges(hidden))
 
 
 # Files of the same side as the change

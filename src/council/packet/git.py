@@ -23,10 +23,9 @@ from council.packet.secret_filter import redact_text
 
 GIT_TIMEOUT_S = 30.0
 MAX_OUTPUT_BYTES = 16_000_000  # bytes of output
-PINNED_CONFIG = {
+PINNED_CONFIG = {  # what no option of the calls decides
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
-    "core.pager": "cat",
     "core.sshCommand": "false",
     "core.askPass": "false",
     "core.quotePath": "true",
@@ -36,15 +35,9 @@ PINNED_CONFIG = {
     "core.untrackedCache": "false",
     "core.gitProxy": "false",
     "credential.helper": "",
-    "diff.external": "",
-    "diff.noprefix": "false",
-    "diff.mnemonicPrefix": "false",
     "diff.orderFile": os.devnull,
     "diff.autoRefreshIndex": "true",
-    "diff.ignoreSubmodules": "dirty",
-    "diff.relative": "false",
     "protocol.allow": "never",
-    "submodule.recurse": "false",
     "log.showSignature": "false",
     "gc.auto": "0",
 }
@@ -320,7 +313,6 @@ def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
     ours = {
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_ALLOW_PROTOCOL": "none",
