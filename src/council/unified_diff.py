@@ -137,23 +137,19 @@ def parse_diff(diff: str) -> tuple[FileDiff, ...]:
     rows = diff.split("\n")
     if rows[-1] == "":
         rows.pop()
-    found: list[FileDiff] = []
-    section = _Section()
+    sections = [section := _Section()]
     for n, row in enumerate(rows):
         hunk = _HUNK.match(row)
         if hunk:  # also before the counted rows are complete: a row of a hunk starts with a sign
             section.open_hunk(hunk)
             continue
         if row.startswith("diff --git ") or _begins_file(section, rows, n):
-            if section.head or section.start:
-                found.append(section.finish())
-            section = _Section()
+            sections.append(section := _Section())
         elif section.start and not section.is_open and (row[:1] not in SIGNS or row == MAIL_SIGNATURE):
             section.close_hunk()
         section.add_row(row)
-    if section.head or section.start or section.hunks:
-        found.append(section.finish())
-    return tuple(found)
+    found = (section.finish() for section in sections)
+    return tuple(file for file in found if file.head or file.hunks)
 
 
 def _begins_file(section: _Section, rows: Sequence[str], at: int) -> bool:

@@ -158,18 +158,24 @@ class Gate:
 
         `is_shown` means that the diff of the file is in the packet, `is_attached` that it is no file of the project."""
         secret = _find_secret_name(path, old_path)
-        if why := _skip_reason(path, allow_agents):
-            self.skip(path, why)
-        elif not self._is_name_allowed(path):
-            pass
-        elif secret and not self.redact:
-            self._record_secret(path, f"{format_path(secret)}:1 (secret file name)")
-        elif (raw := self._read_content(path, content, named, is_shown, max_bytes)) is not None:
-            text = self._decode_visible(path, raw)
-            text = self._mask_values(text, _mask_file_values) if secret else text
-            clean = self._mask_secrets(path, text, is_file=not is_attached)
-            return clean if clean is not None and self._reserve_bytes(path, clean) else None
-        return None
+        if not self._may_show([path], secret, allow_agents=allow_agents):
+            return None
+        if (raw := self._read_content(path, content, named, is_shown, max_bytes)) is None:
+            return None
+        text = self._decode_visible(path, raw)
+        text = self._mask_values(text, _mask_file_values) if secret else text
+        clean = self._mask_secrets(path, text, is_file=not is_attached)
+        return clean if clean is not None and self._reserve_bytes(path, clean) else None
+
+    def _may_show(self, names: Sequence[str], secret: str | None, *, allow_agents: bool = False) -> bool:
+        """Return whether a file may be shown by its names, the present one first; else record why not."""
+        if why := next((why for name in names if (why := _skip_reason(name, allow_agents))), ""):
+            self.skip(names[0], why)
+        elif all(self._is_name_allowed(name) for name in names):
+            if not secret or self.redact:
+                return True
+            self._record_secret(names[0], f"{format_path(secret)}:1 (secret file name)")
+        return False
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -251,14 +257,11 @@ class Gate:
     def add_change(self, change: Change, section: str) -> None:
         """Add the diff of one file, if its names and its lines pass the checks."""
         text = self._decode_visible(change.path, encode_text(section))
-        names = dict.fromkeys((change.path, change.old_path))
-        if why := next((why for why in map(_skip_reason, names) if why), ""):
-            self.skip(change.path, why)
-        elif not all(self._is_name_allowed(name) for name in names):
-            pass
-        elif (secret := _find_secret_name(*names)) and not self.redact:
-            self._record_secret(change.path, f"{format_path(secret)}:1 (secret file name)")
-        elif not text:
+        names = list(dict.fromkeys((change.path, change.old_path)))
+        secret = _find_secret_name(*names)
+        if not self._may_show(names, secret):
+            return
+        if not text:
             self.skip(change.path, "git shows no diff", hole=True)
         elif len(text.encode()) > MAX_FILE_BYTES:
             self.skip(change.path, f"its diff is over {MAX_FILE_BYTES // 1024} KB", hole=True)
@@ -474,7 +477,7 @@ def _find_secret_name(*names: str) -> str | None:
     return next((name for name in names if name and has_secret_name(name)), None)
 
 
-def _skip_reason(path: str, allow_agents: bool = False) -> str:
+def _skip_reason(path: str, allow_agents: bool) -> str:
     if is_private(path) and not (allow_agents and path.startswith(".agents/")):
         return "never included in a packet"
     return "a lock file" if is_lock_file(path) else ""

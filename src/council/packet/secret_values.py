@@ -92,6 +92,7 @@ VALIDATION_RULES = re.compile(r"[a-z_]+(?::[\w,.]+)?(?:\|[a-z_]+(?::[\w,.]+)?)+"
 EXPRESSION = re.compile(
     r"^[A-Za-z_]\w*\[[\w\"'-]+\](?:\.\w+)*$|[A-Za-z_]\w*\.[A-Za-z_]\w*\(|\(\)|&&|\|\||==|!=|->|\w\[-?\d+\]\.\w"
 )
+PROGRAM_TEXTS = (TEMPLATE, REGEX, EXPRESSION, DOCUMENTED_KEY)
 PROGRAM_START = re.compile(r"[A-Za-z_]{3,}[\w.]*[(\[]")
 NOT_GENERATED = re.compile(
     r"v?\d+\.\d[\w.+-]*|\$\{.*\}|\$\(.*\)|\{\{.*\}\}|<.*>|%.*%|[\d.:/T+Z-]+|[0-9A-Fa-f:.-]+|0x\w+"
@@ -217,13 +218,7 @@ def is_literal_password(value: str, minimum: int = 6) -> bool:
         return False
     if is_generated(value) and (len(value) > 12 or not TEST_PASSWORD.search(value)):
         return True
-    if (
-        POINTER.match(value)
-        or TEMPLATE.search(value)
-        or REGEX.search(value)
-        or EXPRESSION.search(value)
-        or DOCUMENTED_KEY.search(value)
-    ):
+    if POINTER.match(value) or any(pattern.search(value) for pattern in PROGRAM_TEXTS):
         return False
     if APP_PASSWORD.fullmatch(value):
         return True
