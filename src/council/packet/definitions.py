@@ -38,9 +38,7 @@ DEFINITION_LINE = re.compile(
     r"(?:self\.)?[`\"\[]?(?P<name>[A-Za-z_$][\w$]*)",
     re.IGNORECASE | re.ASCII,
 )
-CONSTANT_LINE = re.compile(
-    r"^[^=:()]{0,60}?\b(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\b\s*(?::[^=]+)?=(?!=)", re.ASCII
-)
+CONSTANT_LINE = re.compile(r"(?a)^[^=:()]{0,60}?\b(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\b\s*(?::[^=]+)?=(?!=)")
 # A variable at the top of a file.
 VARIABLE_LINE = re.compile(
     r"(?:export\s+)?(?:pub(?:\([^)]*\))?\s+)?(?:const|static|let|var|val)\s+(?:mut\s+)?(?P<name>[A-Za-z_]\w{3,})",
@@ -341,13 +339,12 @@ class Source:
             if declarator is None:
                 break
             named, declarator = declarator, declarator.child_by_field_name("declarator")
-        names = IDENTIFIER.findall(self._text(named, 200)) if named is not None else []
-        if not names:
+        if named is None:
             return ""
+        names = IDENTIFIER.findall(self._text(named, 200))
         # `exports.total` and `Cart::total` are named by their end, `Vec<T>` by its start.
-        return str(
-            names[-1] if named is not None and named.type not in ("generic_type", "function_declarator") else names[0]
-        )
+        at = 0 if named.type in ("generic_type", "function_declarator") else -1
+        return str(names[at]) if names else ""
 
     def _lines_of(self, node: Node) -> LineRange:
         """Return the first and the last line of a node.

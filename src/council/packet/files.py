@@ -182,7 +182,7 @@ class Unreadable(Exception):
     def __init__(self, why: str, *, is_special: bool = False, binary: bool = False) -> None:
         super().__init__(why)
         self.why = why
-        self.is_special = is_special
+        self.is_special = is_special or binary
         self.binary = binary
 
 
@@ -202,9 +202,7 @@ def read_text_bytes(root: Path, path: str, max_bytes: int) -> bytes:
     """Return the bytes of a text file below the root, or raise Unreadable."""
     content, size = read_regular_file(root, path, max_bytes)
     if is_binary(content):
-        raise Unreadable(
-            f"binary, {_format_size(size)}" if size > max_bytes else "binary", is_special=True, binary=True
-        )
+        raise Unreadable(f"binary, {_format_size(size)}" if size > max_bytes else "binary", binary=True)
     if size > max_bytes or len(content) > max_bytes:
         raise Unreadable(f"{_format_size(max(size, len(content)))}, over {_format_size(max_bytes)} a file")
     return content
@@ -275,9 +273,7 @@ def is_binary(content: bytes) -> bool:
 
 
 def resolve_link(root: Path, path: str) -> str | None:
-    """Return the target of a link relative to the root, None if it is not a link, or raise UsageError if it is
-    outside.
-    """
+    """Return the target of a link relative to the root; None if it is no link. Raise UsageError if it is outside."""
     place = root.resolve() / path
     if not place.is_symlink():
         return None

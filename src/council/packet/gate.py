@@ -36,9 +36,7 @@ MAX_NAME = 255  # characters of the name of an attachment
 ATTACHED_FOLDER = "attached"  # of the names of attached files in the packet
 VALUE_MASK = "[redacted:value]"
 MAX_LISTED_SECRETS = 20  # locations listed in an error
-SETTING_LINE = re.compile(
-    r"^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+", re.MULTILINE
-)
+SETTING_LINE = re.compile(r"(?m)^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+")
 KEY_LINE = re.compile(r"^([ +-]|@@[^@\n]*@@ )[A-Za-z0-9+/]{16,}={0,2}$", re.MULTILINE)
 DIFF_NAME = re.compile(r"^(?:---|\+\+\+|rename from|rename to) \"?(?:[ab]/)?([^\n\t\"]+)", re.MULTILINE)
 HUNK_HEADER = re.compile(r"^@@+ -(\d+)(?:,\d+)? (?:-\d+(?:,\d+)? )*\+(\d+)[^@\n]*@@+")
@@ -485,7 +483,7 @@ def _skip_reason(path: str, allow_agents: bool) -> str:
 
 def _check_content(content: bytes, max_bytes: int) -> bytes:
     if is_binary(content):
-        raise Unreadable("binary", is_special=True, binary=True)
+        raise Unreadable("binary", binary=True)
     if len(content) > max_bytes:
         raise Unreadable(f"over {max_bytes // 1024} KB a file")
     return content

@@ -306,9 +306,7 @@ def _disable_filters(names: bytes) -> dict[str, str]:
 
 
 def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for git, with only our own GIT_* variables.
-
-    Configuration goes by environment because a setting's name may contain an equals sign."""
+    """Return the environment for git with our GIT_* variables alone. It has the settings: a name may contain a `=`."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     ours = {
         "LC_ALL": "C",

@@ -281,9 +281,7 @@ def _read_pages(root: Path, name: str) -> list[str]:
 
 
 def _group_pages(pages: Sequence[str]) -> list[bytes]:
-    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first
-    line.
-    """
+    """Group pages up to the gate's file limit, so that a key on two pages is still detected by its first line."""
     parts: list[bytes] = []
     for page in pages:
         text = files.encode_text(page.replace(PAGE_BREAK, " ").replace("\0", " "))[: MAX_FILE_BYTES - 1]

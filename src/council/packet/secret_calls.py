@@ -253,9 +253,7 @@ def _find_spoken_passwords(scan: Scan) -> Iterator[Secret]:
 
 
 def _is_spoken_password(value: str, *, is_marked: bool) -> bool:
-    """Return whether a word of a sentence is a password: both cases of letters and a digit, and no name of an
-    algorithm.
-    """
+    """Return whether a word of a sentence is a password: letters of both cases and a digit, and no algorithm."""
     if not is_marked and not is_chosen_password(value) and not is_word_password(value, allow_blanks=False):
         return False
     has_kinds = all(re.search(kind, value) for kind in ("[a-z]", "[A-Z]", r"[\d!@#%^&*]"))

@@ -211,9 +211,7 @@ def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
 
 
 def _read_data_lines(text: str, block: re.Match[str], stop: int) -> tuple[list[tuple[str, int, int]], int]:
-    """Return the name of every value below `data:` with its position, and the end of the block; a value may have
-    several lines.
-    """
+    """Return the name and the position of each value below `data:`, which may have several lines, and the end."""
     values: list[tuple[str, int, int]] = []
     name, at = "", text.find("\n", block.end()) + 1
     while 0 < at < stop:

@@ -107,9 +107,7 @@ def list_values(texts: Iterable[tuple[str, Sequence[Secret]]]) -> dict[str, str]
 
 
 def add_repeats(text: str, secrets: Sequence[Secret], values: Mapping[str, str]) -> list[Secret]:
-    """Return the secrets and all other places of these values: a text may repeat a key where nothing shows that it
-    is one.
-    """
+    """Return the secrets and all other places of these values: a text may repeat a key without its context."""
     if not values:
         return list(secrets)
     repeats = [

@@ -73,9 +73,7 @@ class Scan:
                 at = self.lower.find(substring, at + len(substring))
 
     def match_all(self, pattern: re.Pattern[str], *starts: bytes) -> list[re.Match[str]]:
-        """Return the matches of a pattern that begins with one of these lower-case substrings, without overlaps for
-        each.
-        """
+        """Return the matches that begin with one of these lower-case substrings, without overlaps for each."""
         found = []
         for start in starts:
             read_to = 0

@@ -1,6 +1,4 @@
-"""Secrets that are assigned to a name: settings of configuration files, variables, elements, arguments and
-directives.
-"""
+"""Secrets that are assigned to a name: settings, variables, elements, arguments and directives."""
 
 from __future__ import annotations
 
@@ -185,9 +183,7 @@ def _match_literal(name: Name) -> Span | None:
 
 
 def _is_part_of_string(name: Name, assigned: re.Match[str]) -> bool:
-    """Return whether what follows a name is no value: `"password=" + value`, an interpolated string, or the name of
-    a type.
-    """
+    """Return whether what follows a name is no value: `"password=" + value`, an interpolation, a name of a type."""
     text, mark = name.text, assigned.start("mark")
     is_interpolated = text[mark - 1 : mark] in ("f", "F") and not text[mark - 2 : mark - 1].isalnum()
     if is_interpolated or text[max(0, name.start - 2) : name.start] in ("::", "${"):  # "AWS::IAM::AccessKey"

@@ -1,6 +1,4 @@
-"""Judgement of values: whether a text is a password or a key, and not a placeholder, a reference, a name or a
-program.
-"""
+"""Judgement of values: whether a text is a password or a key, or a placeholder, a reference, a name or a program."""
 
 from __future__ import annotations
 
@@ -121,17 +119,14 @@ def is_sample_key(key: str) -> bool:
     """
     if is_published(key) or len(set(key[-20:])) <= 2 or not re.search(r"\d|[A-Za-z]{20}", key):
         return True
-    if re.fullmatch("A[A-Z0-9]{12}EXAMPLE", key):
-        return True  # the form of all keys in the documentation of AWS
     body = re.sub(r"^[a-z]{2,3}[-_]", "", key, count=1)
     return is_slug(body) or (bool(PLACEHOLDER_WORD.search(body)) and not _has_random_rest(body))
 
 
 def is_published(key: str) -> bool:
     value = key.partition("=")[2] if key.startswith("AccountKey=") else key
-    return (
-        PUBLISHED_CLAIMS in key or hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[:16] in PUBLISHED_KEYS
-    )
+    digest = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
+    return PUBLISHED_CLAIMS in key or digest[:16] in PUBLISHED_KEYS
 
 
 def is_slug(body: str) -> bool:
@@ -274,9 +269,7 @@ def is_word_password(value: str, *, allow_blanks: bool) -> bool:
 
 
 def is_mixed_word(value: str) -> bool:
-    """Return whether a value with letters of other alphabets is one word with letters, digits and symbols: a label
-    is not.
-    """
+    """Return whether a value in another alphabet is one word of letters, digits and symbols, which no label is."""
     has_letters = any(char.isalpha() and not char.isascii() for char in value)
     kinds = (r"[^\W\d_]{2}", r"\d", r"[^\w\s]|_")
     return has_letters and " " not in value and all(re.search(kind, value) for kind in kinds)
@@ -323,22 +316,16 @@ def is_expression(value: str) -> bool:
     """Return whether an unquoted value is an expression or a type of a program."""
     if value[0] in "\"'`[({" or value[-1] in "\"'`" or is_attribute(value) or value.endswith(("{", "(", "[", ":")):
         return True
-    return bool(
-        CALL.fullmatch(value) or TYPE.fullmatch(value) or TYPE_WITH_DIGITS.fullmatch(value) or EXPRESSION.search(value)
-    )
+    return any(kind.fullmatch(value) for kind in (CALL, TYPE, TYPE_WITH_DIGITS)) or bool(EXPRESSION.search(value))
 
 
 def is_attribute(value: str) -> bool:
-    """Return whether an unquoted value is an attribute of a program: `settings.api_key`, but not `s.` and random
-    letters.
-    """
+    """Return whether an unquoted value is an attribute: `settings.api_key`, but not `s.` and random letters."""
     return bool(DOTTED_NAME.fullmatch(value)) and not is_dense(value.split(".")[-1])
 
 
 def is_chosen_password(value: str) -> bool:
-    """Return whether an unquoted word looks like a password that a person chose: several kinds of characters, no
-    word of tests.
-    """
+    """Return whether an unquoted word looks like a password of a person: several kinds of characters, no test word."""
     return (
         count_kinds(value) >= 3
         and len(value) >= 8

@@ -316,9 +316,7 @@ def _is_missing(request: TargetRequest, word: str) -> bool:
 
 
 def is_pathlike(names: FolderNames, word: str) -> bool:
-    """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`,
-    `Node.js` or a URL.
-    """
+    """Return whether a word looks like a path: `core.py`, `docs/`, `./x`, `*.rs`; not `and/or`, `Node.js` or a URL."""
     if "://" in word or not re.search(r"[/.]", word) or not re.search(r"\w", word) or _leads_outside(word):
         return False
     begins = word.split("/")[0]

@@ -1,6 +1,4 @@
-"""Search provider for local documents: split them into passages and index these with in-memory SQLite full-text
-search.
-"""
+"""Search provider for local documents: their passages are in a full-text index of SQLite in memory."""
 
 from __future__ import annotations
 
