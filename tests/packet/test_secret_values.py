@@ -13,6 +13,7 @@ from council.packet.secret_values import (
     decode_base64,
     entropy,
     is_call_password,
+    is_expression,
     is_generated,
     is_literal_password,
     is_phrase,
@@ -53,6 +54,11 @@ RANDOM = some("abcdefghijklmnopqrstuvwxyz0123456789", 24, "value")
         ("getPassphrase(user)", False),
         (RANDOM, True),
         ("onlyletters", False),
+        ("prod-2024.key", False),
+        ("db-2024.internal:5432", False),
+        ("sunny!Day?moon", True),
+        ("row=>row.Identifier", False),
+        ("the Tr0ub4dor&3xZq here", True),
     ],
 )
 def test_a_literal_is_a_password_by_its_characters(value: str, is_password: bool) -> None:
@@ -114,23 +120,37 @@ def test_a_slug_has_words_and_no_random_part() -> None:
 
 def test_generated_passwords_change_their_kind_of_character() -> None:
     assert is_generated("x7#Kq2!Vb9") and is_generated("HlYMnDejSJ")
-    assert not is_generated("x7#Kq2!Vb") and not is_generated("x7 #Kq2 !Vb9") and not is_generated("HttpServerName")
+    assert (
+        not is_generated("a1b2c3d4e5f6")
+        and not is_generated("x7#Kq2!Vb")
+        and not is_generated("x7 #Kq2 !Vb9")
+        and not is_generated("HttpServerName")
+    )
 
 
 def test_random_text_is_long_and_mixes_letters_with_digits() -> None:
     assert is_random(RANDOM) and not is_random(RANDOM[:15])
     assert not is_random("a1" * 12) and not is_random(f"{RANDOM[:12]}({RANDOM[12:]})")
-    assert not is_random("1234-5678-9012-3456-7890")
+    assert not is_random("12345678901234567890-abcdefgh")
 
 
 def test_a_password_in_a_call_may_be_one_word() -> None:
-    assert is_call_password("sunny-Day") and is_call_password("Tr0ub4dor&3x")
+    assert (
+        is_call_password("sunny-Day")
+        and is_call_password("correct horse 9 battery")
+        and is_call_password("Tr0ub4dor&3x")
+    )
     assert not is_call_password("DB_PASS") and not is_call_password("sunny day") and not is_call_password("test-User")
 
 
 def test_a_phrase_has_three_words_or_one_with_a_mark() -> None:
     assert is_phrase("anvil copper lantern") and is_phrase("anvil9copper9lantern")
     assert not is_phrase("anvil copper") and not is_phrase("enter your words") and not is_phrase("key.pem")
+
+
+@pytest.mark.parametrize("value", ["[x", "x'", "settings.api_key", "open(", "x => x.id", "dict[str, int]", "a.b(c"])
+def test_an_expression_is_no_unquoted_value(value: str) -> None:
+    assert is_expression(value) and not is_expression(RANDOM)
 
 
 def test_escapes_and_accents_are_no_part_of_a_value() -> None:
@@ -157,6 +177,10 @@ def test_the_start_of_a_long_base64_text_is_enough() -> None:
         (f"requirepass {PASSWORD}", [PASSWORD]),
         ("pass" + "word: hunter2", ["hunter2"]),
         ("    password = string2;", []),
+        (f'<password algorithm="{PASSWORD}">', []),
+        (f'Type::AuthToken = "{RANDOM}"', []),
+        (f'put("api_token", "{RANDOM}")', [RANDOM]),
+        (f'put("password", "DB_PASSWORD={PASSWORD}")', []),
         ('login("next_password", "new-password-field")', []),
         ("ConvertTo-Secure" + 'String "summer-Rain" -AsPlainText -Force', ["summer-Rain"]),
         (f"smtp.host.net:587 me@host.net:{PASSWORD}", [PASSWORD]),

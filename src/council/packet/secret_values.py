@@ -207,8 +207,6 @@ def is_literal_password(value: str, minimum: int = 6) -> bool:
     value = plain_text(value)
     if len(value.strip()) < minimum:
         return False
-    if value.lower() in COMMON_PASSWORDS or SELF_DESCRIBING_PASSWORD.fullmatch(value):
-        return False
     if is_published(value) or VALIDATION_RULES.fullmatch(value) or DATE.fullmatch(value) or PUBLIC_VALUE.search(value):
         return False
     if is_generated(value) and (len(value) > 12 or not TEST_PASSWORD.search(value)):
@@ -229,8 +227,6 @@ def is_literal_password(value: str, minimum: int = 6) -> bool:
         return _is_passphrase(value)
     if CALL.fullmatch(value) and not has_digit:
         return False
-    if is_random(value):
-        return True
     has_letter = bool(re.search(r"[A-Za-z]", value))
     has_symbol = bool(SYMBOL.search(value)) and not DELIMITER_AT_END.search(value)
     kinds = count_kinds(value)
@@ -379,4 +375,4 @@ def count_kinds(value: str) -> int:
 def entropy(text: str) -> float:
     """Return the Shannon entropy in bits per character."""
     counts = Counter(text).values()
-    return -sum(n / len(text) * math.log2(n / len(text)) for n in counts) if text else 0.0
+    return -sum(n / len(text) * math.log2(n / len(text)) for n in counts)
