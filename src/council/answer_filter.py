@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
-from typing import Any
 
 from council.json_text import find_json, load_json
 from council.notes_filter import RULE, LineFilter, NotesFilter, closes_fence, find_answer, without_notes
@@ -191,8 +191,9 @@ def _has_literal_breaks(line: str) -> bool:
 
 def restore_line_breaks(text: str) -> str:
     """Return a text that has `\\n` in place of line breaks with real ones, and a string of JSON as its text."""
-    if text.startswith('"') and isinstance(string := _load_string(text), str):
-        return string
+    if text.startswith('"'):
+        with suppress(ValueError):
+            return str(load_json(text.strip()))
     if _OBJECT_START.match(text):
         return text
     first, _, rest = text.partition("\n")
@@ -200,13 +201,6 @@ def restore_line_breaks(text: str) -> str:
         return text
     restored = _ESCAPE.sub(lambda found: _UNESCAPED.get(found[0], found[0]), first)
     return f"{restored}\n{rest}" if rest else restored
-
-
-def _load_string(text: str) -> Any:
-    try:
-        return load_json(text.strip())
-    except ValueError:
-        return None
 
 
 class LineBreakFilter:

@@ -293,20 +293,6 @@ def _may_become_key(start: str) -> bool:
     return any(key.startswith(word) for key in (*NOTES_KEYS, "shared_by"))
 
 
-def _is_label_line(line: str) -> bool:
-    """Return whether a line inside a fence is the label of notes: alone, in a comment, or as a tag."""
-    return len(line) <= _MAX_START_CHARS and _simplify(line) in _LABEL_NOUNS
-
-
-def _may_become_first_line(start: str) -> bool:
-    """Return whether the first line in a fence may become a key or the label of notes."""
-    return _may_become_key(start) or any(noun.startswith(_simplify(start)) for noun in _LABEL_NOUNS)
-
-
-def _may_become_fence(start: str) -> bool:
-    return len(start) <= _MAX_START_CHARS and _FENCE_START.fullmatch(start) is not None
-
-
 _STARTS: tuple[Callable[[str], object], ...] = (
     _FENCE_START.fullmatch,
     _TAG_START.fullmatch,
@@ -409,10 +395,12 @@ class FencedBlock(Block):
         start = "".join([*self._pieces, *self._line]).lstrip(" \t\n\r>")
         if not start:
             return
-        has_label = start[0] not in "{[" and bool(end) and _is_label_line(start)
+        has_label = bool(end) and len(start) <= _MAX_START_CHARS and _simplify(start) in _LABEL_NOUNS
         self.is_labelled = self.is_labelled or has_label
         self._is_checked = start[0] in "{[" or has_label or _KEY_LINE.match(start) is not None
-        if not self._is_checked and (end or len(start) > _MAX_START_CHARS or not _may_become_first_line(start)):
+        may_become_label = any(noun.startswith(_simplify(start)) for noun in _LABEL_NOUNS)
+        may_be_notes = len(start) <= _MAX_START_CHARS and (may_become_label or _may_become_key(start))
+        if not self._is_checked and (end or not may_be_notes):
             self.void_at = 0
 
     def _end_line(self, end: str) -> str | None:
@@ -636,7 +624,7 @@ class NotesFilter(LineFilter):
         return bool(self._fences) and self._fences[-1][1] not in _MARKDOWN_LABELS
 
     def _take_code_line(self, line: str, end: str, is_complete: bool) -> None:
-        if not is_complete and _may_become_fence(line):
+        if not is_complete and len(line) <= _MAX_START_CHARS and _FENCE_START.fullmatch(line):
             self._line = line
             return
         is_last = is_complete and closes_fence(line, self._fences[-1][0])

@@ -115,7 +115,8 @@ def _build_packet(
         commits = add_changes(gate, chosen, tokens, used)
     else:
         _add_named_files(gate, chosen, tokens - used if is_review else None, tokens)
-    environment_text = _read_environment(gate) if is_review else ""
+    has_environment = is_review and (gate.root / ENVIRONMENT_FILE).is_file()
+    environment_text = (gate.read_file(ENVIRONMENT_FILE, allow_agents=True) or "") if has_environment else ""
     target = gate.check_text("the words", chosen.target)
     gate.finish()
     texts = (*(file.content for file in gate.files), *gate.sections.values(), spec_text, environment_text)
@@ -172,8 +173,3 @@ def _read_spec(gate: Gate, spec: str) -> str:
     if (gate.root / path).is_dir():
         raise UsageError(f'{option("spec")} "{format_path(spec)}" is a folder: name a file')
     return gate.read_file(path, named=True, allow_agents=True) or ""
-
-
-def _read_environment(gate: Gate) -> str:
-    exists = (gate.root / ENVIRONMENT_FILE).is_file()
-    return (gate.read_file(ENVIRONMENT_FILE, allow_agents=True) or "") if exists else ""

@@ -381,11 +381,8 @@ def _list_rules(context: Context) -> list[str]:
         for folder in sorted(folders | {"."}, key=lambda folder: (folder != ".", folder.count("/"), folder))
         for name in RULE_NAMES
     ]
-    return [
-        path
-        for path in _find_existing(context, wanted)
-        if path not in {file.path for file in context.chosen.files if file.added}
-    ]
+    added = {file.path for file in context.chosen.files if file.added}
+    return [path for path in _find_existing(context, wanted) if path not in added]
 
 
 def _select_rules(parts: FileParts, changed: set[str], tokens: int) -> list[LineRange]:
@@ -729,9 +726,8 @@ class Use(NamedTuple):
 def _add_uses(context: Context) -> None:
     names = [name for name in context.names if _is_searchable(name.name)][:MAX_NAMES]
     known = {name.name for name in names} | {name.owner for name in names}
-    types = [name for name, score in context.types.most_common(MAX_TYPES * 2) if score > 0 and name not in known][
-        :MAX_TYPES
-    ]
+    types = [name for name, score in context.types.most_common(MAX_TYPES * 2) if score > 0 and name not in known]
+    types = types[:MAX_TYPES]
     matches = _search(context, names, types)
     uses = [*_rank_callers(context, names, matches), *_rank_types(context, types, matches)]
     hidden = {path for path in {use.path for use in uses} if _is_hidden(path)}
@@ -745,9 +741,7 @@ def _add_uses(context: Context) -> None:
 
 
 def _is_searchable(name: str) -> bool:
-    return (
-        len(name) >= MIN_NAME_CHARS and name not in PLAIN_NAMES and bool(re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII))
-    )
+    return len(name) >= MIN_NAME_CHARS and name not in PLAIN_NAMES and name.isascii() and name.isidentifier()
 
 
 def _search(context: Context, names: Sequence[ChangedName], types: Sequence[str]) -> dict[str, list[Match]]:
@@ -815,19 +809,14 @@ def _rank_types(context: Context, types: Sequence[str], matches: dict[str, list[
     for name in types:
         origin = context.type_files[name]
         places = [match for match in matches.get(name, []) if " " in match.text and not TEST_PATH.search(match.path)]
-        rated = [
-            (
-                _rate_place(match.path, origin) + (3 if PurePosixPath(match.path).stem in context.import_words else 0),
-                match,
-            )
+        scores = {
+            match: _rate_place(match.path, origin) + 3 * (PurePosixPath(match.path).stem in context.import_words)
             for match in places
             if _suffix(match.path) == _suffix(origin) or _is_code(match.path)
-        ]
-        if name[:1].islower() and len(rated) > MAX_DEFINITIONS:
-            continue
-        if rated:
-            score, best = max(rated, key=lambda row: (row[0], row[1].path))
-            uses.append(Use(context.types[name] + score / 10, best.path, best.line, name, "types", True))
+        }
+        if scores and not (name[:1].islower() and len(scores) > MAX_DEFINITIONS):
+            best = max(scores, key=lambda match: (scores[match], match.path))
+            uses.append(Use(context.types[name] + scores[best] / 10, best.path, best.line, name, "types", True))
     return sorted(uses, key=lambda use: (-use.score, use.path, use.line))
 
 

@@ -248,12 +248,13 @@ class Source:
         start = self._offsets[line - 1]
         line_bytes = self._raw[start : start + MAX_LINE_BYTES]
         start += len(line_bytes) - len(line_bytes.lstrip(b" \t\f"))
-        node: Node | None = self._root
+        node = self._root
         outer: Node | None = None
         for _ in range(MAX_DEPTH):
-            node = _child_at(node, start)
-            if node is None:
+            child = _child_at(node, start)
+            if child is None:
                 return
+            node = child
             if self._is_definition(node):
                 yield node, outer or node
                 outer = None

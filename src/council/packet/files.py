@@ -317,11 +317,6 @@ def is_text(content: bytes) -> bool:
     return not is_binary(content) and not (decode_text(content)[1] and CONTROL_BYTES.search(content))
 
 
-def decode_visible(content: bytes) -> tuple[str, int]:
-    """Return text without invisible characters, and how many were removed."""
-    return strip_invisible(decode_text(content)[0])
-
-
 def _format_size(size: int) -> str:
     for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
         if size >= unit:

@@ -182,7 +182,10 @@ class Gate:
             *self.attachment_remarks,
             *self.encoding_remarks,
             *filter(None, [self.describe_untrusted()]),
-            *(_format_stripped(name, removed) for name, removed in self.invisible_counts.items()),
+            *(
+                f"removed {removed:,} invisible character{'' if removed == 1 else 's'} from {format_path(name)}"
+                for name, removed in self.invisible_counts.items()
+            ),
         )
 
     def list_accepted(self, texts: Iterable[str]) -> list[str]:
@@ -464,11 +467,6 @@ def _format_accepted(path: str, found: list[tuple[int, str]]) -> str:
 def _join_first(places: Sequence[str]) -> str:
     more = f" and {len(places) - MAX_LISTED_SECRETS:,} more" if len(places) > MAX_LISTED_SECRETS else ""
     return f"{', '.join(places[:MAX_LISTED_SECRETS])}{more}"
-
-
-def _format_stripped(name: str, removed: int) -> str:
-    what = "invisible character" if removed == 1 else "invisible characters"
-    return f"removed {removed:,} {what} from {format_path(name)}"
 
 
 def _find_secret_name(*names: str) -> str | None:

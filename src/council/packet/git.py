@@ -127,16 +127,9 @@ class Repo:
 
         A search may find nothing, and only the first `max_bytes` of its output are read.
         """
-        config = {**PINNED_CONFIG, **self.overrides}
+        env = _build_environment({**PINNED_CONFIG, **self.overrides})
         argv = ["git", "--no-pager", "--no-optional-locks", "--literal-pathspecs", f"--work-tree={self.top}", *args]
-        return _run_git(
-            argv,
-            self.root,
-            _build_environment(config),
-            stdin,
-            MAX_OUTPUT_BYTES if max_bytes is None else max_bytes,
-            is_search=is_search,
-        )
+        return _run_git(argv, self.root, env, stdin, max_bytes or MAX_OUTPUT_BYTES, is_search=is_search)
 
     def resolve_commit(self, ref: str) -> str:
         """Return the id of a commit, or raise UsageError. A ref that looks like an option is rejected."""
@@ -158,18 +151,9 @@ class Repo:
 
     def list_messages(self, *revisions: str) -> list[str]:
         """Return the id, the subject and the body of each commit that changed the folder, newest first."""
-        args = (
-            "--no-decorate",
-            "--no-notes",
-            "-z",
-            "--format=%h %s%n%b",
-            f"--max-count={MAX_COMMITS}",
-            *revisions,
-            "--",
-            ".",
-        )
+        args = ("--no-decorate", "--no-notes", "-z", "--format=%h %s%n%b", f"--max-count={MAX_COMMITS}")
         try:
-            listed = self.run("log", *args)
+            listed = self.run("log", *args, *revisions, "--", ".")
         except GitFailed:
             return []
         return [text.strip() for text in listed.decode("utf-8", "replace").split("\0") if text.strip()]
@@ -323,7 +307,7 @@ def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run_git(
-    argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: bytes, max_bytes: int, *, is_search: bool = False
+    argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: bytes, max_bytes: int, *, is_search: bool
 ) -> bytes:
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stderr_file:
         stdin_file.write(stdin)

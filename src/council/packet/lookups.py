@@ -29,6 +29,7 @@ from council.packet.files import (
 )
 from council.packet.gate import MAX_FILE_BYTES, Gate
 from council.packet.secret_filter import find_secrets
+from council.text_cleanup import strip_invisible
 from council.types import Json, LookupHit, LookupRow
 
 MAX_REQUESTS = 10  # of each kind
@@ -74,9 +75,12 @@ def _list_names(root: Path) -> tuple[list[str], str]:
 
 def _read_slice(root: Path, item: Any, redact: bool) -> LookupRow:
     request = item if isinstance(item, dict) else {"path": item}
-    row: LookupRow = {"look": "file", "path": _format_value(request.get("path"))}
+    path = request.get("path")
+    row: LookupRow = {"look": "file", "path": _format_value(path)}
     try:
-        text, invisible = _read_gated(root, parse_path(root, request.get("path")), redact)
+        if not isinstance(path, str) or not path.strip():
+            raise Unreadable("a path is needed")
+        text, invisible = _read_gated(root, files.relative_to_root(root, path), redact)
     except UsageError as error:
         return {**row, "why": str(error).rpartition(": ")[0]}  # what follows is advice for the person
     except Unreadable as error:
@@ -92,12 +96,6 @@ def _read_slice(root: Path, item: Any, redact: bool) -> LookupRow:
         "lines": len(lines),
         "content": "".join(lines[start - 1 : end])[:MAX_SLICE_CHARS],
     }
-
-
-def parse_path(root: Path, path: Any) -> str:
-    if not isinstance(path, str) or not path.strip():
-        raise Unreadable("a path is needed")
-    return files.relative_to_root(root, path)
 
 
 def _line_range(request: Json, lines: int) -> tuple[int, int]:
@@ -175,7 +173,8 @@ def _read_plain(root: Path, name: str) -> str | None:
         return None
     try:
         name.encode()
-        return files.decode_visible(files.read_text_bytes(root, name, MAX_FILE_BYTES))[0]
+        text, _ = files.decode_text(files.read_text_bytes(root, name, MAX_FILE_BYTES))
+        return strip_invisible(text)[0]
     except (Unreadable, UnicodeEncodeError):
         return None
 

@@ -194,17 +194,8 @@ HAR_COOKIE = re.compile(
 COOKIE_HINTS = (b'"cookies"', b'"cookie"')
 SESSION_NAME = re.compile(r"(?i)sess|sid|auth|token|jwt|login|remember")
 RULES = (*CALLS, *COMMANDS, *LOGINS, *NETWORK_KEYS)
-CALL_HINTS = tuple(
-    dict.fromkeys(
-        [
-            *(hint for rule in RULES for hint in rule.hints),
-            b"default",
-            *COOKIE_HINTS,
-            *SPOKEN_HINTS,
-            FOREIGN_HINT,
-        ]
-    )
-)
+RULE_HINTS = [hint for rule in RULES for hint in rule.hints]
+CALL_HINTS = tuple(dict.fromkeys([*RULE_HINTS, b"default", *COOKIE_HINTS, *SPOKEN_HINTS, FOREIGN_HINT]))
 
 
 def find_calls(scan: Scan) -> Iterator[Secret]:

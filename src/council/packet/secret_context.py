@@ -135,14 +135,14 @@ def find_logins(scan: Scan) -> Iterator[Secret]:
             yield Secret("password", *match.span("password"))
     for match in scan.match_all(DSN_PASSWORD, b"password", b"passwd", b"pwd"):
         which = "quoted" if match["quoted"] else "bare"
-        is_value = is_real_password(match[which]) and not _is_attribute_name(match[which])
-        if is_value and DSN.search(scan.line_around(match.start(), match.end())):
+        is_attribute = DOTTED_NAME.fullmatch(match[which]) and not re.search(r"\d", match[which])
+        if (
+            is_real_password(match[which])
+            and not is_attribute
+            and DSN.search(scan.line_around(match.start(), match.end()))
+        ):
             yield Secret("database password", *match.span(which))
     yield from _find_password_options(scan)
-
-
-def _is_attribute_name(value: str) -> bool:
-    return bool(DOTTED_NAME.fullmatch(value)) and not re.search(r"\d", value)
 
 
 def _find_password_options(scan: Scan) -> Iterator[Secret]:

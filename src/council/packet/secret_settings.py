@@ -128,7 +128,8 @@ Span = tuple[int, int]
 def find_settings(scan: Scan) -> Iterator[Secret]:
     """Find secrets that are assigned to names such as `api_key`."""
     for name in _find_names(scan):
-        found = _find_value(name)
+        literal = _match_literal(name)
+        found = _judge_literal(name, literal) if literal else _find_unquoted(name)
         if found:
             yield Secret(KIND, *found)
 
@@ -151,12 +152,6 @@ def _find_names(scan: Scan) -> Iterator[Name]:
         kind = classify_name(text[start:end])
         if kind and is_word:
             yield Name(text, start, end, kind)
-
-
-def _find_value(name: Name) -> Span | None:
-    """Return the position of the secret that belongs to a name."""
-    literal = _match_literal(name)
-    return _judge_literal(name, literal) if literal else _find_unquoted(name)
 
 
 # Quoted values

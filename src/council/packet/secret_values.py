@@ -144,13 +144,10 @@ def is_slug(body: str) -> bool:
 def _has_random_rest(value: str) -> bool:
     """Return whether a value is random apart from words such as "example"."""
     rest = PLACEHOLDER_WORD.sub("", value)
-    return not PLACEHOLDER.search(rest) and any(
-        _is_mixed(run) and entropy(run) >= 3.0 for run in re.findall(r"[A-Za-z0-9+/]{14,}", rest)
-    )
-
-
-def _is_mixed(run: str) -> bool:
-    return bool(re.search(r"\d", run) and re.search(r"[A-Za-z]", run))
+    mixed = [
+        run for run in re.findall(r"[A-Za-z0-9+/]{14,}", rest) if re.search(r"\d", run) and re.search("[A-Za-z]", run)
+    ]
+    return not PLACEHOLDER.search(rest) and any(entropy(run) >= 3.0 for run in mixed)
 
 
 # Passwords whose place is known: addresses, headers, cookies, command lines, Kubernetes secrets

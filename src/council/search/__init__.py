@@ -49,14 +49,19 @@ def resolve_search(choice: str | None, settings: Settings, env: Mapping[str, str
         return next((name for name, key in _key_variables().items() if env.get(key, "").strip()), None)
     name, value = split_search(str(meant))
     provider = SEARCH.load(name)
+    key = _key_of(provider)
     match getattr(provider, "argument", ""):
         case "ADDRESS":
             word = f"{name}:{_resolve_address(name, value, settings)}"
         case "FOLDER":
             word = f"{name}:{_resolve_files(name, value, settings, folder)}"
         case _:
-            word = _refuse_value(name, value, _key_of(provider))
-    _require_key(name, provider, env)
+            word = name
+            if value:
+                fix = f"set its key in {key}" if key else f"write {name}"
+                raise UsageError(f"{option('search')} {name} takes no value: {fix}")
+    if key and not env.get(key, "").strip():
+        raise _not_enabled(name, "key", f"set {key}, {_alternatives()}")
     return word
 
 
@@ -128,20 +133,6 @@ def resolve_folder(value: str, folder: Path) -> Path:
         return Path(os.path.normpath(folder.absolute() / Path(value).expanduser()))
     except RuntimeError:  # ~user of an unknown user
         return folder.absolute() / value
-
-
-def _refuse_value(name: str, value: str, key: str) -> str:
-    if value:
-        raise UsageError(
-            f"{option('search')} {name} takes no value: {f'set its key in {key}' if key else f'write {name}'}"
-        )
-    return name
-
-
-def _require_key(name: str, provider: Any, env: Mapping[str, str]) -> None:
-    key = _key_of(provider)
-    if key and not env.get(key, "").strip():
-        raise _not_enabled(name, "key", f"set {key}, {_alternatives()}")
 
 
 def _not_enabled(name: str, lacking: str, fix: str) -> SearchNotEnabled:

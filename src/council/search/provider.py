@@ -208,9 +208,8 @@ class SearchClient:
     def _clean_text(self, value: Any) -> str:
         if not isinstance(value, str):
             return ""
-        return mask_values(
-            strip_to_line(html.unescape(HTML_TAG.sub(_tag_replacement, value[:MAX_TEXT_CHARS]))), [self.secret]
-        )
+        text = HTML_TAG.sub(lambda tag: "" if INLINE_TAG.match(tag[0]) else " ", value[:MAX_TEXT_CHARS])
+        return mask_values(strip_to_line(html.unescape(text)), [self.secret])
 
     def _clean_url(self, value: Any) -> str:
         """Return a valid http(s) URL without credentials or our key, else ""."""
@@ -240,10 +239,6 @@ class WebSearch(SearchProvider):
 
 def _count_invisible(value: Any) -> int:
     return strip_invisible(html.unescape(value[:MAX_TEXT_CHARS]))[1] if isinstance(value, str) else 0
-
-
-def _tag_replacement(tag: re.Match[str]) -> str:
-    return "" if INLINE_TAG.match(tag[0]) else " "
 
 
 def _parse_retry_after(value: str | None) -> float:
