@@ -37,7 +37,7 @@ from council.packet.definitions import (
     split_words,
 )
 from council.packet.files import SOURCE_SUFFIXES, format_path, has_secret_name, is_lock_file, is_private
-from council.packet.gate import Gate
+from council.packet.gate import Gate, join_first
 from council.packet.git import WORK_TREE, Change, Match, Repo, later_side
 from council.types import PacketFile, PacketPart, estimate_tokens
 from council.unified_diff import parse_diff
@@ -595,8 +595,7 @@ def _add_definitions(context: Context, texts: dict[str, FileParts]) -> None:
 
 def _explain_change(context: Context, path: str) -> str:
     names = list(dict.fromkeys(name.name for name in context.names if name.path == path))
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"changed: {', '.join(names[:3])}{more}" if names else "around the changes"
+    return f"changed: {join_first(names, 3)}" if names else "around the changes"
 
 
 def _select_definitions(

@@ -281,7 +281,7 @@ class Gate:
             self.skip(f"{self.files_over_limit:,} more files", f"over {MAX_FILES} files a packet", hole=True)
             self.files_over_limit = 0
         if self.secret_locations:
-            listed = _join_first(list(self.secret_locations))
+            listed = join_first(list(self.secret_locations), MAX_LISTED_SECRETS)
             accept = "; accept false alarms with `council packet --accept-secret REASON`" if self.found_secrets else ""
             if accept and self.baseline and self.baseline.base is not None:
                 accept += f', which counts with {option("base")} once "{redact_text(self.baseline.base)[:80]}" has it'
@@ -458,15 +458,15 @@ def _mask_hunk_line(line: str) -> str:
 
 def _format_accepted(path: str, found: list[tuple[int, str]]) -> str:
     lines, values = list(dict.fromkeys(str(line) for line, _ in found)), len({value for _, value in found})
-    where = f"{'line' if len(lines) == 1 else 'lines'} {_join_first(lines)}"
+    where = f"{'line' if len(lines) == 1 else 'lines'} {join_first(lines, MAX_LISTED_SECRETS)}"
     return (
         f"{count_secrets(values)} in {format_path(redact_text(path))} {'is' if values == 1 else 'are'} sent ({where})"
     )
 
 
-def _join_first(places: Sequence[str]) -> str:
-    more = f" and {len(places) - MAX_LISTED_SECRETS:,} more" if len(places) > MAX_LISTED_SECRETS else ""
-    return f"{', '.join(places[:MAX_LISTED_SECRETS])}{more}"
+def join_first(places: Sequence[str], most: int) -> str:
+    more = f" and {len(places) - most:,} more" if len(places) > most else ""
+    return f"{', '.join(places[:most])}{more}"
 
 
 def _find_secret_name(*names: str) -> str | None:

@@ -105,9 +105,7 @@ def _line_range(request: Json, lines: int) -> tuple[int, int]:
 
 
 def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
-    """Return a whole file through the gate and the number of invisible characters removed; a key is detected by its
-    first line.
-    """
+    """Return a whole file, which shows the first line of a key, and the number of invisible characters removed."""
     gate = Gate(root, redact)
     text = gate.read_file(path)
     if text is not None:

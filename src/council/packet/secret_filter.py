@@ -71,10 +71,7 @@ def _run_finders(scan: Scan) -> Iterator[Secret]:
 
 def redact_text(text: str) -> str:
     """Return the text with every secret masked, for logs, errors and reports."""
-    return _mask_repeats(text, find_secrets(text))
-
-
-def _mask_repeats(text: str, secrets: Sequence[Secret]) -> str:
+    secrets = find_secrets(text)
     return mask_secrets(text, add_repeats(text, secrets, list_values([(text, secrets)]))) if secrets else text
 
 
@@ -148,9 +145,6 @@ class PromptRedactor:
             {**message, "content": mask_secrets(text, add_repeats(text, secrets, values))}
             for message, text, secrets in zip(messages, texts, found, strict=True)
         ]
-
-    def redact(self, text: str) -> str:
-        return _mask_repeats(text, self.find_secrets(text))
 
     def find_secrets(self, text: str) -> list[Secret]:
         if len(text) < self.MIN_CHARS:
