@@ -141,8 +141,7 @@ def _find_spaced_name(names: FolderNames, words: Sequence[str], at: int) -> str:
 
 def has_changes(root: Path) -> bool:
     """Return whether the work tree has changes to review; False outside a repository."""
-    repo = git.find_repo(root)
-    return bool(repo) and not select_work_tree(root).empty
+    return not select_work_tree(root).empty
 
 
 def _select_material(request: TargetRequest, base: str | None, match: bool, piped: bool) -> Selection:
