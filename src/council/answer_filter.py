@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
-from typing import Any
 
 from council.json_text import find_json, load_json
-from council.notes_filter import NotesFilter, find_answer, without_notes
+from council.notes_filter import RULE, LineFilter, NotesFilter, closes_fence, find_answer, without_notes
 from council.text_cleanup import MAX_FENCE_LINE_CHARS, is_tail_line, may_become_tail_line, next_fence
 
 MAX_START_CHARS = 250  # of a first line that may be an opening, and of a closing offer
@@ -114,9 +114,7 @@ _ANSWER_TAGS = r"(?:final[-_ ]?)?(?:answer|response|output|result)|final|synthes
 _ANSWER_TAG = re.compile(rf"\s*<({_ANSWER_TAGS})>(?P<inner>.*?)(?:</\1>(?P<rest>.*)|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG_LINE = re.compile(r"\s*</?(?:final[-_ ]?)?answer>\s*", re.IGNORECASE)
 _MARKDOWN_FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*(?:markdown|md)[ \t]*\n", re.IGNORECASE)
-_JSON_FENCE = re.compile(
-    r"\s*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\n(?P<inner>.*?)\n?[ \t]*\1\s*", re.DOTALL | re.IGNORECASE
-)
+_JSON_FENCE = re.compile(r"(?is)\s*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\n(?P<inner>.*?)\n?[ \t]*\1\s*")
 _WRAPPED = re.compile(
     rf"\s*(?:\{{|(?:```|~~~)`*[ \t]*(?:markdown|md|json)?[ \t]*\n|<(?:{_ANSWER_TAGS}|{_THINKING_TAGS})>)",
     re.IGNORECASE,
@@ -159,10 +157,7 @@ def _strip_markdown_fence(text: str) -> str | None:
     lines = text[opening.end() :].split("\n")
     inner = ""  # open fence inside
     for n, line in enumerate(lines):
-        is_close = (
-            not inner and line.strip() and set(line.strip()) == {opening[1][0]} and len(line.strip()) >= len(opening[1])
-        )
-        if is_close:
+        if not inner and closes_fence(line, opening[1]):
             return "\n".join(lines[:n]) if _is_closing("\n".join(lines[n + 1 :])) else None
         inner = next_fence(line, inner)
     return text[opening.end() :]
@@ -196,8 +191,9 @@ def _has_literal_breaks(line: str) -> bool:
 
 def restore_line_breaks(text: str) -> str:
     """Return a text that has `\\n` in place of line breaks with real ones, and a string of JSON as its text."""
-    if text.startswith('"') and isinstance(string := _load_string(text), str):
-        return string
+    if text.startswith('"'):
+        with suppress(ValueError):
+            return str(load_json(text.strip()))
     if _OBJECT_START.match(text):
         return text
     first, _, rest = text.partition("\n")
@@ -205,13 +201,6 @@ def restore_line_breaks(text: str) -> str:
         return text
     restored = _ESCAPE.sub(lambda found: _UNESCAPED.get(found[0], found[0]), first)
     return f"{restored}\n{rest}" if rest else restored
-
-
-def _load_string(text: str) -> Any:
-    try:
-        return load_json(text.strip())
-    except ValueError:
-        return None
 
 
 class LineBreakFilter:
@@ -259,10 +248,7 @@ class LineBreakFilter:
 
 # The filter
 
-_RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
-_HELD_START = re.compile(
-    r"[ \t*_-]*|[ \t]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n]*)|\s*</?[a-z_ -]{0,16}>?\s*", re.IGNORECASE
-)
+_HELD_START = re.compile(r"(?i)[ \t*_-]*|[ \t]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n]*)|\s*</?[a-z_ -]{0,16}>?\s*")
 
 
 class AnswerFilter:
@@ -318,38 +304,27 @@ class AnswerFilter:
         return bool(not start or is_rule or _WRAPPED_START.fullmatch(start) or _may_become_opening(start))
 
 
-class AnswerBody:
+class AnswerBody(LineFilter):
     """Lines of the answer: quote those that begin like a line of the tail, and drop a closing offer."""
 
     def __init__(self) -> None:
-        self._line = ""  # start of the current line that is not decided yet
-        self._is_inside_line = False
+        super().__init__()
         self._held: list[str] = []  # blank lines, rules and offers, which are dropped at the end of the text
         self._fence = ""  # open code fence
         self._first_line = ""
         self._is_letter: bool | None = None  # known after the first line
-        self._shown: list[str] = []
-
-    def feed(self, text: str) -> str:
-        *lines, rest = text.split("\n")
-        for line in lines:
-            self._take(line, "\n", is_complete=True)
-        if rest:
-            self._take(rest, "", is_complete=False)
-        return self._take_shown()
 
     def flush(self) -> str:
+        """Return the rest of the text after its last piece."""
         if self._line:
-            self._take("", "", is_complete=True)
+            self._take_line("", "", is_complete=True)
         self._held.clear()
         return self._take_shown()
 
-    def _take_shown(self) -> str:
-        shown = "".join(self._shown)
-        self._shown.clear()
-        return shown
+    def _take_part(self, part: str, end: str) -> None:
+        self._take_line(part, end, is_complete=bool(end))
 
-    def _take(self, part: str, end: str, *, is_complete: bool) -> None:
+    def _take_line(self, part: str, end: str, *, is_complete: bool) -> None:
         line, self._line = self._line + part, ""
         if self._is_inside_line:
             self._show(line, end)
@@ -361,11 +336,11 @@ class AnswerBody:
         if is_complete:
             self._fence = next_fence(line, self._fence)
         is_code, is_short = was_code or bool(self._fence), is_complete and len(line) <= MAX_FENCE_LINE_CHARS
-        if not is_code and is_short and (not line.strip() or _RULE.fullmatch(line.rstrip())):
+        if not is_code and is_short and (not line.strip() or RULE.fullmatch(line.rstrip())):
             self._held.append(line + end)
         elif not is_code and is_short and _TAG_LINE.fullmatch(line):
             return
-        elif not is_code and is_complete and self._begins_paragraph and not self._is_letter and _is_offer(line):
+        elif not is_code and is_complete and self._held and not self._is_letter and _is_offer(line):
             self._held.append(line + end)
         else:
             self._show(f"> {line}" if not is_code and is_tail_line(line) else line, end)
@@ -373,15 +348,8 @@ class AnswerBody:
     def _may_be_special(self, start: str) -> bool:
         if len(start) <= MAX_FENCE_LINE_CHARS and _HELD_START.fullmatch(start):
             return True
-        if self._fence:
-            return False
-        return may_become_tail_line(start) or (
-            self._begins_paragraph and not self._is_letter and _may_become_offer(start)
-        )
-
-    @property
-    def _begins_paragraph(self) -> bool:
-        return bool(self._held)
+        may_be_offer = bool(self._held) and not self._is_letter and _may_become_offer(start)
+        return not self._fence and (may_be_offer or may_become_tail_line(start))
 
     def _show(self, text: str, end: str) -> None:
         if self._is_letter is None:

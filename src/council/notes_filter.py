@@ -54,9 +54,7 @@ _SQUASHED_ANSWERS = [squash(key) for key in ANSWER_KEYS]
 # The known keys in any spelling.
 _KEY_WORDS = r"agreed|contested|unique|taken[_ -]?from|closest[_ -]?draft|(?:recommendation[_ -]?)?shared[_ -]?by"
 _READ_WORDS = f"{_KEY_WORDS}|joined"  # `joined` is read, but it makes no block notes: it is a usual word in data
-_HINT = re.compile(
-    r"council(?:['’]?s)?[-_ ]?notes?|agreed|contested|taken_?from|closest_?draft|shared_?by", re.IGNORECASE
-)
+_HINT = re.compile(r"(?i)council(?:['’]?s)?[-_ ]?notes?|agreed|contested|taken_?from|closest_?draft|shared_?by")
 
 
 # Content
@@ -150,9 +148,7 @@ class Reading(NamedTuple):
 
 
 _NO_NOTES, _NOTES = Reading(False), Reading(True)
-_KEY_MARK = re.compile(
-    rf"""(?:["'“<]|[{{,]\s*|^[ \t>*+-]*[*_`]*)({_KEY_WORDS})(?:["'”*_`]*\s*[:=]|>)""", re.IGNORECASE | re.MULTILINE
-)
+_KEY_MARK = re.compile(rf"""(?im)(?:["'“<]|[{{,]\s*|^[ \t>*+-]*[*_`]*)({_KEY_WORDS})(?:["'”*_`]*\s*[:=]|>)""")
 _ANSWER_START = re.compile(rf"""[\s\[]*\{{\s*["'“](?:{"|".join(ANSWER_KEYS)})["'”]\s*:""", re.IGNORECASE)
 _ANSWER_STRING = re.compile(rf"""{_ANSWER_START.pattern}\s*(?P<text>"(?:[^"\\]|\\.)*+")""", re.IGNORECASE | re.DOTALL)
 
@@ -180,9 +176,7 @@ _KEY_BEFORE = r"""(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{1,3})?"""
 _KEY_AFTER = r"""["'`*_]{0,3}[ \t]*[:=]["'`*_]{0,3}"""
 _KEY_LINE = re.compile(rf"[ \t>]*{_KEY_BEFORE}({'|'.join(NOTES_KEYS)}){_KEY_AFTER}")
 _KEY_LINE_ANY_CASE = re.compile(rf"^[ \t>#]*{_KEY_BEFORE}({_READ_WORDS}){_KEY_AFTER}", re.IGNORECASE | re.MULTILINE)
-_KEY_HEADING = re.compile(
-    rf"^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_READ_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE
-)
+_KEY_HEADING = re.compile(rf"(?im)^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_READ_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$")
 _LIST_MARK = re.compile(r"^[ \t>]*(?:[-*+•]|\d+[.)])[ \t]+")
 _EMPTY_VALUE = re.compile(r"\W*(?:none|nothing|n/?a|null|keine|aucun\w*|ninguno|nessuno|nenhum)?\W*", re.IGNORECASE)
 
@@ -231,7 +225,7 @@ _NOTES_FENCE = re.compile(rf"{_FENCE}(?:json[ \t]{{1,4}})?council[-_]notes(?![\w
 _OPENING_FENCE = re.compile(rf"{_FENCE}(?P<label>[^`\n{{]{{0,60}}?)[ \t]{{0,8}}(?P<rest>(?:\{{.*)?)")
 _FENCE_START = re.compile(r"[ \t>]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n{]*)")
 _MARKDOWN_LABELS = ("markdown", "md")
-_RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
+RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
 _RULE_START = re.compile(r"[ \t*_-]*")
 _TAG_NAMES = r"council[-_ ]?notes?|notes?|details|metadata|council|record|pre|code"
 _TAG = re.compile(rf"[ \t]{{0,12}}<(?P<name>{_TAG_NAMES})(?:[ \t][^<>\n]{{0,60}})?>", re.IGNORECASE)
@@ -299,20 +293,6 @@ def _may_become_key(start: str) -> bool:
     return any(key.startswith(word) for key in (*NOTES_KEYS, "shared_by"))
 
 
-def _is_label_line(line: str) -> bool:
-    """Return whether a line inside a fence is the label of notes: alone, in a comment, or as a tag."""
-    return len(line) <= _MAX_START_CHARS and _simplify(line) in _LABEL_NOUNS
-
-
-def _may_become_first_line(start: str) -> bool:
-    """Return whether the first line in a fence may become a key or the label of notes."""
-    return _may_become_key(start) or any(noun.startswith(_simplify(start)) for noun in _LABEL_NOUNS)
-
-
-def _may_become_fence(start: str) -> bool:
-    return len(start) <= _MAX_START_CHARS and _FENCE_START.fullmatch(start) is not None
-
-
 _STARTS: tuple[Callable[[str], object], ...] = (
     _FENCE_START.fullmatch,
     _TAG_START.fullmatch,
@@ -334,12 +314,12 @@ def _line_kind(line: str) -> str:
         return ""
     if not line.strip():
         return "blank"
-    if _RULE.fullmatch(line.rstrip()):
+    if RULE.fullmatch(line.rstrip()):
         return "rule"
     return "label" if _is_title(line, _LABEL_TITLE) else "title" if _is_title(line, _TITLE) else ""
 
 
-def _closes_fence(line: str, fence: str) -> bool:
+def closes_fence(line: str, fence: str) -> bool:
     bare = line.strip()
     return len(bare) >= len(fence) and set(bare) == {fence[0]}
 
@@ -415,10 +395,12 @@ class FencedBlock(Block):
         start = "".join([*self._pieces, *self._line]).lstrip(" \t\n\r>")
         if not start:
             return
-        has_label = start[0] not in "{[" and bool(end) and _is_label_line(start)
+        has_label = bool(end) and len(start) <= _MAX_START_CHARS and _simplify(start) in _LABEL_NOUNS
         self.is_labelled = self.is_labelled or has_label
         self._is_checked = start[0] in "{[" or has_label or _KEY_LINE.match(start) is not None
-        if not self._is_checked and (end or len(start) > _MAX_START_CHARS or not _may_become_first_line(start)):
+        may_become_label = any(noun.startswith(_simplify(start)) for noun in _LABEL_NOUNS)
+        may_be_notes = len(start) <= _MAX_START_CHARS and (may_become_label or _may_become_key(start))
+        if not self._is_checked and (end or not may_be_notes):
             self.void_at = 0
 
     def _end_line(self, end: str) -> str | None:
@@ -555,26 +537,49 @@ class HeldLine(NamedTuple):
     text: str
 
 
-class NotesFilter:
-    """Remove the chair's notes from a text that arrives in pieces. An unclosed block extends to the end of the text."""
+class LineFilter:
+    """Filters the lines of a text that arrives in pieces."""
 
     def __init__(self) -> None:
-        self.blocks: list[str] = []  # the contents of the removed blocks, in order
-        self.is_open = False  # the text ended inside a block
-        self._shown: list[str] = []  # since the last call
-        self._has_shown = False
-        self._is_after_block = False  # nothing was shown since a block was removed
         self._line = ""  # part of the current line that is not decided yet
         self._is_inside_line = False  # the start of this line was passed on
-        self._held: list[HeldLine] = []  # lines that belong to the block if one follows
-        self._has_label = False  # one of them is the label of notes
-        self._fences: list[tuple[str, str]] = []  # open code fences: the fence and its label
-        self._block: Block | None = None
+        self._shown: list[str] = []  # since the last call
 
     def feed(self, text: str) -> str:
         """Return what can be shown."""
         self._take(text)
         return self._take_shown()
+
+    def _take(self, text: str) -> None:
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._take_part(line, "\n")
+        if rest:
+            self._take_part(rest, "")
+
+    def _take_part(self, part: str, end: str) -> None:
+        """Take a part of a line, and its line end if it is the last one."""
+        raise NotImplementedError
+
+    def _take_shown(self) -> str:
+        shown = "".join(self._shown)
+        self._shown.clear()
+        return shown
+
+
+class NotesFilter(LineFilter):
+    """Remove the chair's notes from a text that arrives in pieces. An unclosed block extends to the end of the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: list[str] = []  # the contents of the removed blocks, in order
+        self.is_open = False  # the text ended inside a block
+        self._has_shown = False
+        self._is_after_block = False  # nothing was shown since a block was removed
+        self._held: list[HeldLine] = []  # lines that belong to the block if one follows
+        self._has_label = False  # one of them is the label of notes
+        self._fences: list[tuple[str, str]] = []  # open code fences: the fence and its label
+        self._block: Block | None = None
 
     def flush(self) -> str:
         """Return the rest of the text after its last piece."""
@@ -589,18 +594,6 @@ class NotesFilter:
                 self._held.pop()
         self._show_held()
         return self._take_shown()
-
-    def _take_shown(self) -> str:
-        shown = "".join(self._shown)
-        self._shown.clear()
-        return shown
-
-    def _take(self, text: str) -> None:
-        *lines, rest = text.split("\n")
-        for line in lines:
-            self._take_part(line, "\n")
-        if rest:
-            self._take_part(rest, "")
 
     def _take_part(self, part: str, end: str) -> None:
         if self._block:
@@ -631,10 +624,10 @@ class NotesFilter:
         return bool(self._fences) and self._fences[-1][1] not in _MARKDOWN_LABELS
 
     def _take_code_line(self, line: str, end: str, is_complete: bool) -> None:
-        if not is_complete and _may_become_fence(line):
+        if not is_complete and len(line) <= _MAX_START_CHARS and _FENCE_START.fullmatch(line):
             self._line = line
             return
-        is_last = is_complete and _closes_fence(line, self._fences[-1][0])
+        is_last = is_complete and closes_fence(line, self._fences[-1][0])
         self._pass(line, end, is_complete)
         if is_last:
             self._fences.pop()

@@ -40,8 +40,7 @@ class Hunk:
 
     @property
     def header(self) -> str:
-        olds = sum(row[:1] in ("-", " ", "") for row in self.rows)
-        news = sum(row[:1] in ("+", " ", "") for row in self.rows)
+        olds, news = _count_rows(self.rows)
         return f"@@ -{self.old},{olds} +{self.new},{news} @@{self.where}"
 
     def list_lines(self) -> list[DiffLine]:
@@ -63,8 +62,14 @@ class Hunk:
             part = self.rows[start : start + count]
             start += count
             yield replace(self, old=old, new=new, rows=part)
-            old += sum(row[:1] in ("-", " ", "") for row in part)
-            new += sum(row[:1] in ("+", " ", "") for row in part)
+            olds, news = _count_rows(part)
+            old, new = old + olds, new + news
+
+
+def _count_rows(rows: Sequence[str]) -> tuple[int, int]:
+    """Return how many rows are lines of the old file, and how many are lines of the new one."""
+    signs = [row[:1] for row in rows]
+    return sum(sign in "- " for sign in signs), sum(sign in "+ " for sign in signs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +120,8 @@ class _Section:
             self.head.append(row)
             return
         self.rows.append(row)
-        self.olds -= row[:1] in ("-", " ", "")
-        self.news -= row[:1] in ("+", " ", "")
+        self.olds -= row[:1] in "- "
+        self.news -= row[:1] in "+ "
 
     def finish(self) -> FileDiff:
         self.close_hunk()
@@ -132,23 +137,19 @@ def parse_diff(diff: str) -> tuple[FileDiff, ...]:
     rows = diff.split("\n")
     if rows[-1] == "":
         rows.pop()
-    found: list[FileDiff] = []
-    section = _Section()
+    sections = [section := _Section()]
     for n, row in enumerate(rows):
         hunk = _HUNK.match(row)
         if hunk:  # also before the counted rows are complete: a row of a hunk starts with a sign
             section.open_hunk(hunk)
             continue
         if row.startswith("diff --git ") or _begins_file(section, rows, n):
-            if section.head or section.start:
-                found.append(section.finish())
-            section = _Section()
+            sections.append(section := _Section())
         elif section.start and not section.is_open and (row[:1] not in SIGNS or row == MAIL_SIGNATURE):
             section.close_hunk()
         section.add_row(row)
-    if section.head or section.start or section.hunks:
-        found.append(section.finish())
-    return tuple(found)
+    found = (section.finish() for section in sections)
+    return tuple(file for file in found if file.head or file.hunks)
 
 
 def _begins_file(section: _Section, rows: Sequence[str], at: int) -> bool:

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.engine.notes import parse_notes, response_names, seat_names
-from council.notes_filter import NotesFilter, ends_in_notes, split_notes, without_notes
+from council.notes_filter import (
+    NotesFilter,
+    ends_in_notes,
+    find_answer,
+    load_notes,
+    read_block,
+    split_notes,
+    without_notes,
+)
 from council.protocols.collaborative import SEATS
 from tests.paths import DATA
 
@@ -49,6 +57,66 @@ def test_notes_with_hostile_text_are_one_clean_line() -> None:
     assert notes is not None and notes["agreed"] == ["a b"]
     deep = "[" * 100_000
     assert parse_notes(f'```council-notes\n{{"agreed": {deep}}}\n```', {}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        ('> {"agreed": ["a"],\n>\n> "contested": []}\n', {"agreed": ["a"], "contested": []}),  # a quotation
+        ('[{"agreed": ["a"], "contested": []}]', {"agreed": ["a"], "contested": []}),
+        ('{"x": 1, "council_notes": {"agreed": ["a"]}}', {"agreed": ["a"]}),
+        ('{"x": {"agreed": ["a"], "contested": []}, "y": {"z": 1}}', {"agreed": ["a"], "contested": []}),
+        ("agreed:\n  - a\ncontested:\n  - point: b\n", {"agreed": ["a"], "contested": [{"point": "b"}]}),  # YAML
+        ("agreed:\n- a\n- none\n\ncontested: [b", {"agreed": ["a"], "contested": ["[b"]}),
+        ("**Agreed**\n- a\n", {"agreed": ["a"]}),
+        ("<agreed>\n- a\n\n- none\n</agreed>", {"agreed": ["a"]}),
+        ("a line\nand another", None),
+    ],
+)
+def test_a_block_is_read_in_the_notation_that_it_has(text: str, notes: dict[str, Any] | None) -> None:
+    assert load_notes(text) == notes
+
+
+@pytest.mark.parametrize(
+    ("text", "reading"),
+    [
+        ('{"agreed": ["a"], "joined": ["B"]}', (False, "", None)),  # `joined` is a usual word in data
+        ('{"answer": "A.", "agreed": ["x"], "contested": []}', (True, "A.", '{"agreed": ["x"], "contested": []}')),
+        ('{"answer": "A.", "notes": {"agreed": ["x"], "unique": []}}', (True, "A.", '{"agreed": ["x"], "unique": []}')),
+        ('{"answer": "A.\\n```council-notes\\n{}\\n```"}', (True, "A.", "\n{}\n")),
+        ('{"answer": "A. All agreed."}', (False, "", None)),
+        ('{"answer": "A.", "agreed": ["x], "contested": }', (True, "A.", None)),  # an object that cannot be read
+        ("agreed: a\ncontested: b", (True, "", None)),
+        ("agreed: a\nAgreed: b", (False, "", None)),
+    ],
+)
+def test_two_keys_make_a_block_notes_and_its_answer_is_kept(text: str, reading: tuple[bool, str, str | None]) -> None:
+    assert read_block(text) == reading
+
+
+def test_an_answer_may_be_a_list_of_paragraphs() -> None:
+    assert find_answer({"x": 1, "answer": ["a", "b"]}) == "a\n\nb"
+    assert find_answer({"answer": " ", "text": "c"}) == "c"
+    assert find_answer({"answer": ["a", 1]}) == ""
+
+
+@pytest.mark.behaviour("10-notes-stream")
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        (["The", " answer"], ["", "The answer"]),  # it may become "the notes"
+        (["We", " say"], ["We", " say"]),
+        (["```python\n", "print(1)", "\n"], ["", "```python\nprint(1)", "\n"]),
+        (["```\ncouncil-notes\n", "free text", "\n```\n"], ["", "", ""]),
+        (['{"a": "' + "x" * 2_100, "y"], ['{"a": "' + "x" * 2_100, "y"]),
+        (["<details>\n" + "x" * 2_100, "y"], ["<details>\n" + "x" * 2_100, "y"]),
+        (['{"answer": "' + "x" * 2_100, "y"], ["", ""]),
+        (['{"agreed": "' + "x" * 2_100, "y"], ["", ""]),
+    ],
+)
+def test_text_that_cannot_become_notes_is_shown_while_it_arrives(pieces: list[str], shown: list[str]) -> None:
+    notes = NotesFilter()
+    assert [notes.feed(piece) for piece in pieces] == shown
 
 
 def stream(pieces: list[str]) -> tuple[str, list[str]]:

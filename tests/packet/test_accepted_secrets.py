@@ -87,7 +87,7 @@ def test_another_value_in_the_same_file_is_refused(project: Path) -> None:
 def test_the_baseline_of_the_repository_counts_in_its_folders(project: Path) -> None:
     baseline = accept(project / "sub", "app.yaml")
     assert baseline.file == project.resolve() / BASELINE_NAME
-    assert [(row.path, row.reason) for row in baseline.rows] == [("sub/app.yaml", "a test")]
+    assert [(row.path, row.reason) for row in baseline.listed.rows] == [("sub/app.yaml", "a test")]
     assert build("sub/app.yaml", project).files
     assert build("app.yaml", project / "sub").files
 
@@ -162,7 +162,7 @@ def test_a_baseline_within_its_limits_is_parsed_fast(project: Path, content: str
     tracemalloc.start()
     started = time.process_time()
     with suppress(UsageError):
-        _ = Baseline(project).rows
+        _ = Baseline(project).listed.rows
     seconds, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (seconds < 10, peak < 60_000_000) == (True, True), (seconds, peak)
@@ -173,13 +173,13 @@ def test_a_baseline_has_limits(project: Path) -> None:
     file = project / BASELINE_NAME
     file.write_bytes(b"#" * (MAX_BASELINE_BYTES + 1))
     with pytest.raises(UsageError, match="over 512 KB"):
-        _ = Baseline(project).rows
+        _ = Baseline(project).listed.rows
     file.write_text('[[accepted]]\nhash = "a"\npath = "b"\n' * (MAX_ROWS + 1), encoding="utf-8")
     with pytest.raises(UsageError, match="over 2,000 accepted secrets"):
-        _ = Baseline(project).rows
+        _ = Baseline(project).listed.rows
     file.write_bytes(b'[[accepted]]\nhash = "\xff"\n')
     with pytest.raises(UsageError, match="is not valid UTF-8"):
-        _ = Baseline(project).rows
+        _ = Baseline(project).listed.rows
 
 
 @pytest.mark.behaviour("packet-baseline-hostile")
@@ -188,7 +188,7 @@ def test_a_baseline_edited_by_hand_stays_readable(project: Path) -> None:
         '# ours\r\n\r\n [[accepted]] # one\r\n\thash="aa"\r\n path = "a \\"b\\" \\u00e4.py" # here\r\nreason = ""\r\n'
     )
     (project / BASELINE_NAME).write_bytes(f'{text}[[accepted]]\nhash = "bb"\npath = "b"'.encode())
-    assert Baseline(project).rows == (("aa", 'a "b" ä.py', ""), ("bb", "b", ""))
+    assert Baseline(project).listed.rows == (("aa", 'a "b" ä.py', ""), ("bb", "b", ""))
 
 
 @pytest.mark.behaviour("packet-baseline-write")
@@ -207,7 +207,7 @@ def test_a_reason_that_is_not_utf8_is_refused_and_the_file_stays(project: Path) 
 )
 def test_every_reason_can_be_read_again(project: Path, reason: str) -> None:
     Baseline(project).add([FoundSecret("b.py", "b.py:1", "0" * 64)], reason)
-    assert [row.reason for row in Baseline(project).rows] == [reason]
+    assert [row.reason for row in Baseline(project).listed.rows] == [reason]
     assert b"\x7f" not in (project / BASELINE_NAME).read_bytes()
 
 
@@ -275,7 +275,7 @@ def test_a_row_that_was_added_by_others_does_not_count(project: Path) -> None:
     accept(project, "sub/app.yaml")
     with pytest.raises(PacketRefused, match="have not trusted that file"):
         build("other.yaml", project)
-    assert accept(project, "other.yaml").rows, "naming it accepts it"
+    assert accept(project, "other.yaml").listed.rows, "naming it accepts it"
     assert build("other.yaml", project).files
 
 

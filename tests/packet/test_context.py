@@ -563,7 +563,8 @@ def test_a_grammar_that_fails_gives_lines_instead(root: Path) -> None:
 def test_hunks_give_the_numbers_of_both_sides() -> None:
     section = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@ def f\n a\n-b\n+B\n c\n@@ -10,2 +10,1 @@\n-d\n e\n\\ No newline at end of file\n"
     changed = parse_hunks(section)
-    assert (changed.added, changed.removed, changed.gaps, changed.places) == ([2], [2, 10], [2, 10], [2, 10])
+    assert (changed.texts, changed.places) == (["b", "B", "d"], [2, 10])
+    assert (changed.removed, changed.shown) == ({2: "b", 10: "d"}, {1, 2, 3, 10})
 
 
 # What fills a small packet

@@ -400,7 +400,8 @@ def test_a_selection_can_be_made_first_and_packed_later(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "found"),
     [("*.py", ["a.py"]), ("**/*.py", ["a.py", "s/b.py", "s/d/c.py"]), ("s/**", ["s/b.py", "s/d/c.py"]), ("s/?.py", ["s/b.py"]),
-     ("[ab].py", ["a.py"]), ("[!b].py", ["a.py"]), ("s/[", []), ("*/*/*.py", ["s/d/c.py"])],
+     ("[ab].py", ["a.py"]), ("[!b].py", ["a.py"]), ("s/[", []),
+     ("s**/c.py", ["s/d/c.py"]), ("s**", ["s/b.py", "s/d/c.py"]), ("s/**c.py", ["s/d/c.py"]), ("**/s", []), ("[^b].py", ["a.py"]), ("*/*/*.py", ["s/d/c.py"])],
 )  # fmt: skip
 def test_single_star_stays_in_its_folder_and_double_star_does_not(pattern: str, found: list[str]) -> None:
     assert match_glob(pattern, ["a.py", "s/b.py", "s/d/c.py"]) == found

@@ -13,7 +13,7 @@ from council.packet.accepted_secrets import Baseline
 from council.packet.changes import Selection
 from council.packet.context import add_changes, cut_file
 from council.packet.files import format_path, relative_to_root
-from council.packet.gate import Gate
+from council.packet.gate import Gate, join_first
 from council.packet.secret_filter import redact_text
 from council.packet.targets import select
 from council.packet_size import truncate_packet
@@ -97,9 +97,8 @@ def _reject_unreadable(chosen: Selection, packet: Packet) -> None:
 
 def _explain_left_out(packet: Packet) -> str:
     left_out = [f"{item.path} ({item.why})" for item in packet.skipped]
-    more = f" and {len(left_out) - MAX_LEFT_OUT_LISTED:,} more" if len(left_out) > MAX_LEFT_OUT_LISTED else ""
-    listed = ", ".join(left_out[:MAX_LEFT_OUT_LISTED]) or f'"{format_path(packet.target)[:80]}" has no text'
-    return f"nothing to review: everything was left out, {listed}{more}; name a text file within the limits"
+    listed = join_first(left_out, MAX_LEFT_OUT_LISTED) or f'"{format_path(packet.target)[:80]}" has no text'
+    return f"nothing to review: everything was left out, {listed}; name a text file within the limits"
 
 
 def _build_packet(
@@ -115,7 +114,8 @@ def _build_packet(
         commits = add_changes(gate, chosen, tokens, used)
     else:
         _add_named_files(gate, chosen, tokens - used if is_review else None, tokens)
-    environment_text = _read_environment(gate) if is_review else ""
+    has_environment = is_review and (gate.root / ENVIRONMENT_FILE).is_file()
+    environment_text = (gate.read_file(ENVIRONMENT_FILE, allow_agents=True) or "") if has_environment else ""
     target = gate.check_text("the words", chosen.target)
     gate.finish()
     texts = (*(file.content for file in gate.files), *gate.sections.values(), spec_text, environment_text)
@@ -172,8 +172,3 @@ def _read_spec(gate: Gate, spec: str) -> str:
     if (gate.root / path).is_dir():
         raise UsageError(f'{option("spec")} "{format_path(spec)}" is a folder: name a file')
     return gate.read_file(path, named=True, allow_agents=True) or ""
-
-
-def _read_environment(gate: Gate) -> str:
-    exists = (gate.root / ENVIRONMENT_FILE).is_file()
-    return (gate.read_file(ENVIRONMENT_FILE, allow_agents=True) or "") if exists else ""

@@ -135,14 +135,10 @@ class Baseline:
         name = str(self.file) if self.base is None else f"{redact_text(self.base)[:80]}:{BASELINE_NAME}"
         return AcceptedList(self.file, _parse_rows(name, raw) if raw else ())
 
-    @property
-    def rows(self) -> tuple[AcceptedSecret, ...]:
-        return self.listed.rows
-
     @cached_property
     def _verdicts(self) -> dict[tuple[str, str], Verdict]:
         trusted = self.listed.find_trusted(self.trust) if self.trust else frozenset()
-        verdicts = {(row.path, row.hash): Verdict.UNTRUSTED for row in self.rows}
+        verdicts = {(row.path, row.hash): Verdict.UNTRUSTED for row in self.listed.rows}
         return verdicts | {(row.path, row.hash): Verdict.ACCEPTED for row in trusted}
 
     @cached_property
@@ -151,8 +147,6 @@ class Baseline:
 
     def judge(self, path: str, value: str) -> Verdict:
         """Return what is said about a value in the file with this path, which begins at the root."""
-        if not self._verdicts:
-            return Verdict.UNKNOWN
         return self._verdicts.get((self._prefix + path, hash_value(value)), Verdict.UNKNOWN)
 
     def describe_untrusted(self) -> str:
@@ -170,7 +164,7 @@ class Baseline:
         Rows that the user has not trusted stay as they are.
         """
         trust = self.trust or TrustSource(os.environ)
-        listed = AcceptedList(self.file, _read_rows(self.file))
+        listed = Baseline(self.root).listed
         rows = {(row.path, row.hash): row for row in listed.rows}
         stored = {(row.path, row.hash) for row in listed.find_stored(trust)}
         accepted = {
@@ -223,11 +217,6 @@ def _write_baseline(file: Path, raw: bytes) -> None:
         raise UsageError(
             f'"{file}" cannot be written ({error.strerror}): free some space, or check the permissions of its folder'
         ) from None
-
-
-def _read_rows(file: Path) -> tuple[AcceptedSecret, ...]:
-    raw = _read_baseline(file)
-    return _parse_rows(str(file), raw) if raw else ()
 
 
 def _read_baseline(file: Path) -> bytes:

@@ -285,8 +285,7 @@ def _prepare_image(name: str, content: bytes, image: ImageHeader) -> Prepared:
             f'attachment "{shown}" has {image.width:,} × {image.height:,} pixels, more than {MAX_PIXELS // 1_000_000} million: '
             "make it smaller"
         )
-    still = f"{shown} has {image.frames:,} frames: members see the first one"
-    remarks = [still] if image.frames > 1 else []
+    remarks = [f"{shown} has {image.frames:,} frames: members see the first one"] if image.frames > 1 else []
     is_too_large = len(content) > MAX_IMAGE_BYTES or max(image.width, image.height) > MAX_EDGE
     if not is_too_large and image.media_type != "image/gif" and (image.frames == 1 or image.media_type == "image/png"):
         size = {"width": image.width, "height": image.height}
@@ -383,10 +382,10 @@ def _extract_text(reader: Any, count: int) -> tuple[str, int]:
         part = f"[page {n + 1} of {count}]\n{page}\n"
         size += len(part.encode(errors="replace"))
         if size > MAX_PDF_TEXT_BYTES and parts:
-            return ("\n".join(parts) if has_text else ""), n
+            break
         has_text = has_text or bool(page)
         parts.append(part)
-    return ("\n".join(parts) if has_text else ""), count
+    return ("\n".join(parts) if has_text else ""), len(parts)
 
 
 def _cut_pages(reader: Any, content: bytes, count: int) -> tuple[bytes, int]:

@@ -74,9 +74,16 @@ def _select_differences(
         for path in (*(change.path for change in differing[len(changes) :]), *new[len(shown) :])
     ]
     files = [
-        WantedFile(change.path, oid=_blob_id(change), old_path=change.old_path, added=change.status == "A")
+        WantedFile(
+            change.path, oid=change.oid.strip("0") and change.oid, old_path=change.old_path, added=change.status == "A"
+        )
         for change in changes
-        if _has_content(change)
+        if not change.is_deleted and change.mode not in NON_FILE_MODES
+    ]
+    submodules = [
+        f"{format_path(change.path)} is a submodule: only its commit is shown"
+        for change in changes
+        if change.is_submodule
     ]
     return Selection(
         "",
@@ -87,15 +94,8 @@ def _select_differences(
         skipped=tuple(beyond),
         note="" if differing or new else NO_CHANGES,
         commits=tuple(commits),
-        remarks=(
-            *map(_describe_submodule, filter(lambda change: change.is_submodule, changes)),
-            *_count_outside(repo, sides, untracked),
-        ),
+        remarks=(*submodules, *_count_outside(repo, sides, untracked)),
     )
-
-
-def _describe_submodule(change: Change) -> str:
-    return f"{format_path(change.path)} is a submodule: only its commit is shown"
 
 
 def _count_outside(repo: Repo, sides: Sequence[str], untracked: bool) -> list[str]:
@@ -109,14 +109,6 @@ def _count_outside(repo: Repo, sides: Sequence[str], untracked: bool) -> list[st
         return []
     what = "1 changed file" if len(outside) == 1 else f"{len(outside):,} changed files"
     return [f"{what} outside this folder: not part of the review"]
-
-
-def _blob_id(change: Change) -> str:
-    return "" if set(change.oid) == {"0"} else change.oid
-
-
-def _has_content(change: Change) -> bool:
-    return not change.is_deleted and change.mode not in NON_FILE_MODES
 
 
 def select_recent(repo: Repo) -> Selection:

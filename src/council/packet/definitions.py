@@ -38,9 +38,7 @@ DEFINITION_LINE = re.compile(
     r"(?:self\.)?[`\"\[]?(?P<name>[A-Za-z_$][\w$]*)",
     re.IGNORECASE | re.ASCII,
 )
-CONSTANT_LINE = re.compile(
-    r"^[^=:()]{0,60}?\b(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\b\s*(?::[^=]+)?=(?!=)", re.ASCII
-)
+CONSTANT_LINE = re.compile(r"(?a)^[^=:()]{0,60}?\b(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\b\s*(?::[^=]+)?=(?!=)")
 # A variable at the top of a file.
 VARIABLE_LINE = re.compile(
     r"(?:export\s+)?(?:pub(?:\([^)]*\))?\s+)?(?:const|static|let|var|val)\s+(?:mut\s+)?(?P<name>[A-Za-z_]\w{3,})",
@@ -56,8 +54,8 @@ class Grammar(NamedTuple):
     function: str
     definitions: frozenset[str]
     imports: frozenset[str]
-    wrappers: frozenset[str] = frozenset()  # nodes around a definition that belong to it
-    scopes: frozenset[str] = frozenset()  # nodes around imports
+    wrappers: frozenset[str]  # nodes around a definition that belong to it
+    scopes: frozenset[str]  # nodes around imports
 
 
 def split_words(text: str) -> frozenset[str]:
@@ -65,105 +63,79 @@ def split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SCRIPT_DEFINITIONS = (
-    "function_declaration generator_function_declaration class_declaration abstract_class_declaration method_definition "
-    "interface_declaration type_alias_declaration enum_declaration internal_module module variable_declarator "
-    "public_field_definition field_definition pair assignment_expression abstract_method_signature call_expression"
-)
-_SCRIPT_WRAPPERS = "export_statement lexical_declaration variable_declaration expression_statement ambient_declaration"
+def _grammar(
+    module: str,
+    definitions: str,
+    imports: str = "",
+    *,
+    wrappers: str = "",
+    scopes: str = "",
+    function: str = "language",
+) -> Grammar:
+    """Return a grammar whose kinds of nodes are separated by blanks."""
+    kinds = map(split_words, (definitions, imports, wrappers, scopes))
+    return Grammar(f"tree_sitter_{module}", function, *kinds)
+
+
+def _script_grammar(module: str, function: str) -> Grammar:
+    return _grammar(
+        module,
+        "function_declaration generator_function_declaration class_declaration abstract_class_declaration method_definition "
+        "interface_declaration type_alias_declaration enum_declaration internal_module module variable_declarator "
+        "public_field_definition field_definition pair assignment_expression abstract_method_signature call_expression",
+        "import_statement",
+        wrappers="export_statement lexical_declaration variable_declaration expression_statement ambient_declaration",
+        function=function,
+    )
+
+
 _C_DEFINITIONS = "function_definition struct_specifier union_specifier enum_specifier type_definition preproc_def preproc_function_def"
 GRAMMARS = {
-    "python": Grammar(
-        "tree_sitter_python",
-        "language",
-        split_words("function_definition class_definition"),
-        split_words("import_statement import_from_statement future_import_statement"),
-        split_words("decorated_definition"),
-        split_words("if_statement try_statement block"),
+    "python": _grammar(
+        "python",
+        "function_definition class_definition",
+        "import_statement import_from_statement future_import_statement",
+        wrappers="decorated_definition",
+        scopes="if_statement try_statement block",
     ),
-    "javascript": Grammar(
-        "tree_sitter_javascript",
-        "language",
-        split_words(_SCRIPT_DEFINITIONS),
-        split_words("import_statement"),
-        split_words(_SCRIPT_WRAPPERS),
+    "javascript": _script_grammar("javascript", "language"),
+    "typescript": _script_grammar("typescript", "language_typescript"),
+    "tsx": _script_grammar("typescript", "language_tsx"),
+    "go": _grammar(
+        "go", "function_declaration method_declaration type_spec", "import_declaration", wrappers="type_declaration"
     ),
-    "typescript": Grammar(
-        "tree_sitter_typescript",
-        "language_typescript",
-        split_words(_SCRIPT_DEFINITIONS),
-        split_words("import_statement"),
-        split_words(_SCRIPT_WRAPPERS),
+    "rust": _grammar(
+        "rust",
+        "function_item struct_item enum_item trait_item impl_item mod_item macro_definition type_item union_item function_signature_item",
+        "use_declaration extern_crate_declaration",
     ),
-    "tsx": Grammar(
-        "tree_sitter_typescript",
-        "language_tsx",
-        split_words(_SCRIPT_DEFINITIONS),
-        split_words("import_statement"),
-        split_words(_SCRIPT_WRAPPERS),
+    "java": _grammar(
+        "java",
+        "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration method_declaration constructor_declaration",
+        "import_declaration",
     ),
-    "go": Grammar(
-        "tree_sitter_go",
-        "language",
-        split_words("function_declaration method_declaration type_spec"),
-        split_words("import_declaration"),
-        split_words("type_declaration"),
+    "c": _grammar("c", _C_DEFINITIONS, "preproc_include", scopes="preproc_ifdef preproc_if"),
+    "cpp": _grammar(
+        "cpp",
+        f"{_C_DEFINITIONS} class_specifier namespace_definition concept_definition",
+        "preproc_include using_declaration",
+        wrappers="template_declaration",
+        scopes="preproc_ifdef preproc_if",
     ),
-    "rust": Grammar(
-        "tree_sitter_rust",
-        "language",
-        split_words(
-            "function_item struct_item enum_item trait_item impl_item mod_item macro_definition type_item union_item function_signature_item"
-        ),
-        split_words("use_declaration extern_crate_declaration"),
+    "csharp": _grammar(
+        "c_sharp",
+        "class_declaration interface_declaration struct_declaration record_declaration enum_declaration method_declaration constructor_declaration "
+        "property_declaration namespace_declaration delegate_declaration local_function_statement operator_declaration indexer_declaration",
+        "using_directive",
+        scopes="namespace_declaration declaration_list",
     ),
-    "java": Grammar(
-        "tree_sitter_java",
-        "language",
-        split_words(
-            "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration method_declaration constructor_declaration"
-        ),
-        split_words("import_declaration"),
-    ),
-    "c": Grammar(
-        "tree_sitter_c",
-        "language",
-        split_words(_C_DEFINITIONS),
-        split_words("preproc_include"),
-        frozenset(),
-        split_words("preproc_ifdef preproc_if"),
-    ),
-    "cpp": Grammar(
-        "tree_sitter_cpp",
-        "language",
-        split_words(f"{_C_DEFINITIONS} class_specifier namespace_definition concept_definition"),
-        split_words("preproc_include using_declaration"),
-        split_words("template_declaration"),
-        split_words("preproc_ifdef preproc_if"),
-    ),
-    "csharp": Grammar(
-        "tree_sitter_c_sharp",
-        "language",
-        split_words(
-            "class_declaration interface_declaration struct_declaration record_declaration enum_declaration method_declaration constructor_declaration "
-            "property_declaration namespace_declaration delegate_declaration local_function_statement operator_declaration indexer_declaration"
-        ),
-        split_words("using_directive"),
-        frozenset(),
-        split_words("namespace_declaration declaration_list"),
-    ),
-    "ruby": Grammar(
-        "tree_sitter_ruby", "language", split_words("method singleton_method class module call"), frozenset()
-    ),
-    "php": Grammar(
-        "tree_sitter_php",
-        "language_php",
-        split_words(
-            "function_definition method_declaration class_declaration interface_declaration trait_declaration enum_declaration"
-        ),
-        split_words("namespace_use_declaration"),
-        frozenset(),
-        split_words("namespace_definition compound_statement"),
+    "ruby": _grammar("ruby", "method singleton_method class module call"),
+    "php": _grammar(
+        "php",
+        "function_definition method_declaration class_declaration interface_declaration trait_declaration enum_declaration",
+        "namespace_use_declaration",
+        scopes="namespace_definition compound_statement",
+        function="language_php",
     ),
 }
 SUFFIXES = {
@@ -181,7 +153,9 @@ SUFFIXES = {
     "php": "php",
 }
 CLASS_KINDS = re.compile(r"class|interface|struct|trait|impl|enum|record|module|namespace|union|type_spec|mod_item")
+VALUE_HOLDERS = split_words("variable_declarator pair public_field_definition field_definition assignment_expression")
 VALUE_KINDS = re.compile(r"function|arrow|class")  # values that make a variable or a field of an object a definition
+ANNOTATION_KINDS = re.compile(r"comment|^(?:attribute_item|attribute_list|decorator)$")
 SCRIPT_CALLS = re.compile(
     r"(?:describe|context|it|test|suite|specify|feature|scenario|let!?|shared_examples|RSpec\.describe)\b"
 )
@@ -218,7 +192,7 @@ class Source:
         self.lines = text.split("\n")
         self._root = tree.root_node
         self._raw = raw
-        self._offsets = _line_offsets(raw)
+        self._offsets = [0, *(found.end() for found in re.finditer(rb"\n", raw))]  # of the lines
 
     def find_enclosing(self, line: int) -> list[Definition]:
         """Return the definitions around a line, the outermost first."""
@@ -272,14 +246,15 @@ class Source:
     def _descend(self, line: int) -> Iterator[tuple[Node, Node]]:
         """Yield each definition around a line with the outermost node that belongs to it."""
         start = self._offsets[line - 1]
-        blanks = re.match(rb"[ \t\f]*", self._raw[start : start + MAX_LINE_BYTES])
-        start += blanks.end() if blanks else 0
-        node: Node | None = self._root
+        line_bytes = self._raw[start : start + MAX_LINE_BYTES]
+        start += len(line_bytes) - len(line_bytes.lstrip(b" \t\f"))
+        node = self._root
         outer: Node | None = None
         for _ in range(MAX_DEPTH):
-            node = _child_at(node, start) if node else None
-            if node is None:
+            child = _child_at(node, start)
+            if child is None:
                 return
+            node = child
             if self._is_definition(node):
                 yield node, outer or node
                 outer = None
@@ -306,11 +281,8 @@ class Source:
         kind = node.type
         if kind not in self.grammar.definitions:
             return False
-        if kind in ("variable_declarator", "pair", "public_field_definition", "field_definition"):
-            value = node.child_by_field_name("value")
-            return value is not None and bool(VALUE_KINDS.search(value.type))
-        if kind == "assignment_expression":
-            value = node.child_by_field_name("right")
+        if kind in VALUE_HOLDERS:
+            value = _find_value(node)
             return value is not None and bool(VALUE_KINDS.search(value.type))
         if kind in ("call_expression", "call"):  # a test case: it("…", () => …), describe "…" do
             return bool(SCRIPT_CALLS.match(self._text(node, 40)))
@@ -320,7 +292,7 @@ class Source:
 
     def _describe(self, node: Node, outer: Node) -> Definition:
         start, last = self._lines_of(outer)
-        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        value = _find_value(node)
         is_class = bool(CLASS_KINDS.search(node.type)) or (value is not None and value.type == "class")
         return Definition(
             name=self._name(node),
@@ -336,7 +308,7 @@ class Source:
         start = first = self._lines_of(outer)[0]
         for _ in range(MAX_COMMENT_LINES):
             above = outer.prev_named_sibling
-            if above is None or not _is_annotation(above.type):
+            if above is None or not ANNOTATION_KINDS.search(above.type):
                 break
             above_first, above_last = self._lines_of(above)
             if above_last < first - 1 or start - above_first > MAX_COMMENT_LINES:
@@ -368,13 +340,12 @@ class Source:
             if declarator is None:
                 break
             named, declarator = declarator, declarator.child_by_field_name("declarator")
-        names = IDENTIFIER.findall(self._text(named, 200)) if named is not None else []
-        if not names:
+        if named is None:
             return ""
+        names = IDENTIFIER.findall(self._text(named, 200))
         # `exports.total` and `Cart::total` are named by their end, `Vec<T>` by its start.
-        return str(
-            names[-1] if named is not None and named.type not in ("generic_type", "function_declarator") else names[0]
-        )
+        at = 0 if named.type in ("generic_type", "function_declarator") else -1
+        return str(names[at]) if names else ""
 
     def _lines_of(self, node: Node) -> LineRange:
         """Return the first and the last line of a node.
@@ -429,8 +400,8 @@ def _load_parser(language: str) -> Parser | None:
         return None
 
 
-def _line_offsets(raw: bytes) -> list[int]:
-    return [0, *(found.end() for found in re.finditer(rb"\n", raw))]
+def _find_value(node: Node) -> Node | None:
+    return node.child_by_field_name("value") or node.child_by_field_name("right")
 
 
 def _child_at(node: Node, offset: int) -> Node | None:
@@ -448,10 +419,6 @@ def _child_at(node: Node, offset: int) -> Node | None:
         else:
             return child
     return None
-
-
-def _is_annotation(kind: str) -> bool:
-    return "comment" in kind or kind in ("attribute_item", "attribute_list", "decorator")
 
 
 # Names in lines

@@ -10,7 +10,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -182,7 +182,7 @@ class Unreadable(Exception):
     def __init__(self, why: str, *, is_special: bool = False, binary: bool = False) -> None:
         super().__init__(why)
         self.why = why
-        self.is_special = is_special
+        self.is_special = is_special or binary
         self.binary = binary
 
 
@@ -202,9 +202,7 @@ def read_text_bytes(root: Path, path: str, max_bytes: int) -> bytes:
     """Return the bytes of a text file below the root, or raise Unreadable."""
     content, size = read_regular_file(root, path, max_bytes)
     if is_binary(content):
-        raise Unreadable(
-            f"binary, {_format_size(size)}" if size > max_bytes else "binary", is_special=True, binary=True
-        )
+        raise Unreadable(f"binary, {_format_size(size)}" if size > max_bytes else "binary", binary=True)
     if size > max_bytes or len(content) > max_bytes:
         raise Unreadable(f"{_format_size(max(size, len(content)))}, over {_format_size(max_bytes)} a file")
     return content
@@ -275,9 +273,7 @@ def is_binary(content: bytes) -> bool:
 
 
 def resolve_link(root: Path, path: str) -> str | None:
-    """Return the target of a link relative to the root, None if it is not a link, or raise UsageError if it is
-    outside.
-    """
+    """Return the target of a link relative to the root; None if it is no link. Raise UsageError if it is outside."""
     place = root.resolve() / path
     if not place.is_symlink():
         return None
@@ -321,11 +317,6 @@ def is_text(content: bytes) -> bool:
     return not is_binary(content) and not (decode_text(content)[1] and CONTROL_BYTES.search(content))
 
 
-def decode_visible(content: bytes) -> tuple[str, int]:
-    """Return text without invisible characters, and how many were removed."""
-    return strip_invisible(decode_text(content)[0])
-
-
 def _format_size(size: int) -> str:
     for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
         if size >= unit:
@@ -358,11 +349,8 @@ UNMATCHED_WORDS = set(  # words of a target that never match a path
 def list_files(repo: Repo | None, root: Path, folder: str = "") -> list[str]:
     """Return the files below a folder, sorted: those git does not ignore, or all but the folders of tools."""
     names: list[str] = []
-    if repo:
-        try:
-            names = [name for name in repo.list_files(folder) if os.path.lexists(f"{root}/{name}")]
-        except GitFailed:
-            names = []
+    with contextlib.suppress(GitFailed):
+        names = [name for name in repo.list_files(folder) if os.path.lexists(f"{root}/{name}")] if repo else []
     # A folder that git ignores can still be named.
     return [name for name in names or _walk_files(root, folder) if not is_private(name)]
 
@@ -388,87 +376,52 @@ def is_glob(text: str) -> bool:
     return has_wildcard(text) and bool(re.search(r"[./]", text))
 
 
+MAX_GLOBS = 16  # into which a glob with `**` inside names is expanded
+CHARACTER_CLASS = re.compile(r"\[([!^]?\]?[^\]/]*)\]")
+
+
 def match_glob(pattern: str, names: Iterable[str]) -> list[str]:
     """Return the names that match a glob; `*` stays within a folder, `**` does not.
 
     Raise re.error for an invalid one.
     """
-    matcher = re.compile(_glob_to_regex(pattern.removeprefix("./")), re.DOTALL)
-    return [name for name in names if matcher.fullmatch(name)]
+    globs = [list(map(_compile_part, glob.split("/"))) for glob in _expand_stars(pattern.removeprefix("./"))]
+    return [name for name in names if any(_matches_parts(parts, name.split("/")) for parts in globs)]
 
 
-FOLDERS, ANYTHING, IN_FOLDER = "**/", "**", "*"  # what the pieces of a glob with stars stand for
-MAX_OPEN_STARS = 3  # stars of which each place may be tried with each place of the others
-
-
-def _glob_to_regex(pattern: str) -> str:
-    """Return the regex of a glob. What follows a star is matched at its first place and never again at a later one.
-
-    Without that, a glob with many stars would try all combinations of places. A later place cannot help where the next
-    star covers at least as much as this one.
-    """
-    pattern = re.sub(r"(\*\*/+)(?:\*\*/+)+", r"\1", pattern)
-    pieces = re.findall(r"\*\*/+|\*+|\?|\[[!^]?\]?[^\]/]*\]|.", pattern, re.DOTALL)
-    kinds = [_star_kind(piece) for piece in pieces]
-    if _count_open_stars(pieces, kinds) > MAX_OPEN_STARS:
-        raise re.error("too many stars")
-    parts = _split_at(ANYTHING, pieces, kinds)
-    first, *later = [_folders_to_regex(part, is_last=n == len(parts) - 1) for n, part in enumerate(parts)]
-    return "".join([first, *(f"(?>.*?{part})" for part in later[:-1]), *(f".*{part}" for part in later[-1:])])
-
-
-def _star_kind(piece: str) -> str:
-    """Return what a piece of a glob stands for if it is stars, else ""."""
-    if not piece.startswith("*"):
-        return ""
-    return FOLDERS if piece.endswith("/") else ANYTHING if len(piece) > 1 else IN_FOLDER
-
-
-def _count_open_stars(pieces: Sequence[str], kinds: Sequence[str]) -> int:
-    """Count the `**/` that do not follow a slash: they are no folders of their own, so each place has to be tried."""
-    starts = (n for n, kind in enumerate(kinds) if kind == FOLDERS and n > 0)
-    return sum(pieces[n - 1][-1] != "/" for n in starts)
-
-
-def _split_at(kind: str, pieces: Sequence[str], kinds: Sequence[str]) -> list[list[str]]:
-    parts: list[list[str]] = [[]]
-    for piece, other in zip(pieces, kinds, strict=True):
-        if other == kind:
-            parts.append([])
+def _expand_stars(pattern: str) -> list[str]:
+    """Return the globs that match what a glob matches, in which each `**` stands for folders alone."""
+    globs = [""]
+    for piece in re.findall(rf"\*\*/+|\*+|{CHARACTER_CLASS.pattern.replace('(', '(?:')}|.", pattern, re.DOTALL):
+        if piece.startswith("**/"):
+            globs = [
+                glob + choice
+                for glob in globs
+                for choice in (["**/"] if glob[-1:] in "/" else ["", "?*/**/", "/*/**/"])
+            ]
         else:
-            parts[-1].append(piece)
-    return parts
+            globs = [glob + choice for glob in globs for choice in (["*", "*/**/*"] if piece[:2] == "**" else [piece])]
+        if len(globs) > MAX_GLOBS:
+            raise re.error("too many stars")
+    return globs
 
 
-def _folders_to_regex(pieces: Sequence[str], *, is_last: bool) -> str:
-    """Return the regex of a part of a glob between two `**`."""
-    parts = _split_at(FOLDERS, pieces, [_star_kind(piece) for piece in pieces])
-    first, *later = [_names_to_regex(part) for part in parts]
-    regexes = [first]
-    for n, part in enumerate(later, 1):
-        is_closed = n < len(later) and parts[n][-1:] == ["/"]
-        regexes.append(f"(?>(?:[^/]+/)*?{part})" if is_closed else f"(?:[^/]+/)*?{part}")
-    return "".join(regexes) if is_last else f"(?>{''.join(regexes)})"
+def _compile_part(part: str) -> re.Pattern[str] | None:
+    """Return the pattern of a name in a glob, or None for any number of folders."""
+    for chars in CHARACTER_CLASS.findall(part):
+        if any(first > last for first, last in re.findall("(.)-(.)", chars)):
+            raise re.error("bad character range")
+    return None if part == "**" else re.compile(translate(part.replace("[^", "[!")))
 
 
-def _names_to_regex(pieces: Sequence[str]) -> str:
-    """Return the regex of a part of a glob in which each star stays in its folder."""
-    parts = _split_at(IN_FOLDER, pieces, [_star_kind(piece) for piece in pieces])
-    first, *later = ["".join(map(_piece_to_regex, part)) for part in parts]
-    regexes = [first]
-    for n, part in enumerate(later, 1):
-        is_closed = n < len(later) and "/" not in parts[n]
-        regexes.append(f"(?>[^/]*?{part})" if is_closed else f"[^/]*?{part}")
-    return "".join(regexes)
-
-
-def _piece_to_regex(piece: str) -> str:
-    if piece == "?":
-        return "[^/]"
-    if len(piece) > 2 and piece[0] == "[":
-        inside = piece[1:-1].replace("\\", r"\\").replace("[", r"\[")
-        return f"(?!/)[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
-    return re.escape(piece)
+def _matches_parts(parts: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+    ends = {0}  # how many names the parts so far may stand for
+    for part in parts:
+        if part is None:
+            ends = set(range(min(ends, default=len(names)), len(names)))
+        else:
+            ends = {end + 1 for end in ends if end < len(names) and part.match(names[end])}
+    return len(names) in ends
 
 
 def match_words(text: str, names: Sequence[str]) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -34,12 +34,9 @@ MAX_PACKET_BYTES = 2 * 1024 * 1024
 MAX_FILES = 400
 MAX_NAME = 255  # characters of the name of an attachment
 ATTACHED_FOLDER = "attached"  # of the names of attached files in the packet
-BINARY = "binary"
 VALUE_MASK = "[redacted:value]"
 MAX_LISTED_SECRETS = 20  # locations listed in an error
-SETTING_LINE = re.compile(
-    r"^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+", re.MULTILINE
-)
+SETTING_LINE = re.compile(r"(?m)^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+")
 KEY_LINE = re.compile(r"^([ +-]|@@[^@\n]*@@ )[A-Za-z0-9+/]{16,}={0,2}$", re.MULTILINE)
 DIFF_NAME = re.compile(r"^(?:---|\+\+\+|rename from|rename to) \"?(?:[ab]/)?([^\n\t\"]+)", re.MULTILINE)
 HUNK_HEADER = re.compile(r"^@@+ -(\d+)(?:,\d+)? (?:-\d+(?:,\d+)? )*\+(\d+)[^@\n]*@@+")
@@ -94,24 +91,25 @@ class Gate:
         is_attached: bool = False,
     ) -> bool:
         """Add a file and return whether it is shown. Pass `content` if it does not come from the work tree."""
-        self.file_count += 1
-        if self.file_count > MAX_FILES:
-            self.files_over_limit += 1
-        elif (
-            text := self.read_file(path, content, named=named, old_path=old_path, is_attached=is_attached)
-        ) is not None:
+        text = None
+        if self._count_file():
+            text = self.read_file(path, content, named=named, old_path=old_path, is_attached=is_attached)
+        if text is not None:
             self.files.append(PacketFile(self._mask_path(path), text, reason=reason))
-            return True
-        return False
+        return text is not None
+
+    def _count_file(self) -> bool:
+        """Return whether one more file is within the limit."""
+        self.file_count += 1
+        self.files_over_limit += self.file_count > MAX_FILES
+        return self.file_count <= MAX_FILES
 
     def read_changed(self, path: str, content: bytes | None = None, *, old_path: str = "") -> str | None:
         """Return the checked text of a changed file, of which parts are added later.
 
         It is no hole if its diff is shown.
         """
-        self.file_count += 1
-        if self.file_count > MAX_FILES:
-            self.files_over_limit += 1
+        if not self._count_file():
             return None
         used = self.used_bytes
         text = self.read_file(
@@ -158,18 +156,24 @@ class Gate:
 
         `is_shown` means that the diff of the file is in the packet, `is_attached` that it is no file of the project."""
         secret = _find_secret_name(path, old_path)
-        if why := _skip_reason(path, allow_agents):
-            self.skip(path, why)
-        elif not self._is_name_allowed(path):
-            pass
-        elif secret and not self.redact:
-            self._record_secret(path, f"{format_path(secret)}:1 (secret file name)")
-        elif (raw := self._read_content(path, content, named, is_shown, max_bytes)) is not None:
-            text = self._decode_visible(path, raw)
-            text = self._mask_values(text, _mask_file_values) if secret else text
-            clean = self._mask_secrets(path, text, is_file=not is_attached)
-            return clean if clean is not None and self._reserve_bytes(path, clean) else None
-        return None
+        if not self._may_show([path], secret, allow_agents=allow_agents):
+            return None
+        if (raw := self._read_content(path, content, named, is_shown, max_bytes)) is None:
+            return None
+        text = self._decode_visible(path, raw)
+        text = self._mask_values(text, _mask_file_values) if secret else text
+        clean = self._mask_secrets(path, text, is_file=not is_attached)
+        return clean if clean is not None and self._reserve_bytes(path, clean) else None
+
+    def _may_show(self, names: Sequence[str], secret: str | None, *, allow_agents: bool = False) -> bool:
+        """Return whether a file may be shown by its names, the present one first; else record why not."""
+        if why := next((why for name in names if (why := _skip_reason(name, allow_agents))), ""):
+            self.skip(names[0], why)
+        elif all(self._is_name_allowed(name) for name in names):
+            if not secret or self.redact:
+                return True
+            self._record_secret(names[0], f"{format_path(secret)}:1 (secret file name)")
+        return False
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -178,7 +182,10 @@ class Gate:
             *self.attachment_remarks,
             *self.encoding_remarks,
             *filter(None, [self.describe_untrusted()]),
-            *(_format_stripped(name, removed) for name, removed in self.invisible_counts.items()),
+            *(
+                f"removed {removed:,} invisible character{'' if removed == 1 else 's'} from {format_path(name)}"
+                for name, removed in self.invisible_counts.items()
+            ),
         )
 
     def list_accepted(self, texts: Iterable[str]) -> list[str]:
@@ -251,14 +258,11 @@ class Gate:
     def add_change(self, change: Change, section: str) -> None:
         """Add the diff of one file, if its names and its lines pass the checks."""
         text = self._decode_visible(change.path, encode_text(section))
-        names = dict.fromkeys((change.path, change.old_path))
-        if why := next((why for why in map(_skip_reason, names) if why), ""):
-            self.skip(change.path, why)
-        elif not all(self._is_name_allowed(name) for name in names):
-            pass
-        elif (secret := _find_secret_name(*names)) and not self.redact:
-            self._record_secret(change.path, f"{format_path(secret)}:1 (secret file name)")
-        elif not text:
+        names = list(dict.fromkeys((change.path, change.old_path)))
+        secret = _find_secret_name(*names)
+        if not self._may_show(names, secret):
+            return
+        if not text:
             self.skip(change.path, "git shows no diff", hole=True)
         elif len(text.encode()) > MAX_FILE_BYTES:
             self.skip(change.path, f"its diff is over {MAX_FILE_BYTES // 1024} KB", hole=True)
@@ -277,18 +281,13 @@ class Gate:
             self.skip(f"{self.files_over_limit:,} more files", f"over {MAX_FILES} files a packet", hole=True)
             self.files_over_limit = 0
         if self.secret_locations:
-            listed = ", ".join(list(self.secret_locations)[:MAX_LISTED_SECRETS])
-            more = (
-                f" and {len(self.secret_locations) - MAX_LISTED_SECRETS} more"
-                if len(self.secret_locations) > MAX_LISTED_SECRETS
-                else ""
-            )
+            listed = join_first(list(self.secret_locations), MAX_LISTED_SECRETS)
             accept = "; accept false alarms with `council packet --accept-secret REASON`" if self.found_secrets else ""
             if accept and self.baseline and self.baseline.base is not None:
                 accept += f', which counts with {option("base")} once "{redact_text(self.baseline.base)[:80]}" has it'
             untrusted = f"; {self.describe_untrusted()}" if self.untrusted else ""
             raise PacketRefused(
-                f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with {option('redact', True)}, "
+                f"nothing was sent, secrets found at {listed}: remove them, mask them with {option('redact', True)}, "
                 f"or leave those files out with {option('skip_secrets', True)}{untrusted or accept}",
                 tuple(self.found_secrets),
                 tuple(self.text_places),
@@ -309,20 +308,16 @@ class Gate:
         self, path: str, content: bytes | None, named: bool, is_shown: bool, max_bytes: int
     ) -> bytes | None:
         try:
-            return (
-                _check_content(content, max_bytes)
-                if content is not None
-                else read_text_bytes(self.root, path, max_bytes)
-            )
+            if content is None:
+                return read_text_bytes(self.root, path, max_bytes)
+            return _check_content(content, max_bytes)
         except Unreadable as error:
             if error.is_special and named and not error.binary:
                 raise UsageError(
                     f'"{format_path(path)}" is {error.why} and cannot be shown: name a regular file'
                 ) from None
-            if is_shown:
-                self.skip(path, f"only its diff is shown: {error.why}")
-            else:
-                self.skip(path, error.why, hole=not error.is_special)
+            why = f"only its diff is shown: {error.why}" if is_shown else error.why
+            self.skip(path, why, hole=not (is_shown or error.is_special))
             return None
 
     def _mask_secrets(self, path: str, text: str, *, is_file: bool) -> str | None:
@@ -462,24 +457,23 @@ def _mask_hunk_line(line: str) -> str:
 
 
 def _format_accepted(path: str, found: list[tuple[int, str]]) -> str:
-    lines, values = list(dict.fromkeys(line for line, _ in found)), len({value for _, value in found})
-    more = f" and {len(lines) - MAX_LISTED_SECRETS:,} more" if len(lines) > MAX_LISTED_SECRETS else ""
-    where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:MAX_LISTED_SECRETS]))}{more}"
+    lines, values = list(dict.fromkeys(str(line) for line, _ in found)), len({value for _, value in found})
+    where = f"{'line' if len(lines) == 1 else 'lines'} {join_first(lines, MAX_LISTED_SECRETS)}"
     return (
         f"{count_secrets(values)} in {format_path(redact_text(path))} {'is' if values == 1 else 'are'} sent ({where})"
     )
 
 
-def _format_stripped(name: str, removed: int) -> str:
-    what = "invisible character" if removed == 1 else "invisible characters"
-    return f"removed {removed:,} {what} from {format_path(name)}"
+def join_first(places: Sequence[str], most: int) -> str:
+    more = f" and {len(places) - most:,} more" if len(places) > most else ""
+    return f"{', '.join(places[:most])}{more}"
 
 
 def _find_secret_name(*names: str) -> str | None:
     return next((name for name in names if name and has_secret_name(name)), None)
 
 
-def _skip_reason(path: str, allow_agents: bool = False) -> str:
+def _skip_reason(path: str, allow_agents: bool) -> str:
     if is_private(path) and not (allow_agents and path.startswith(".agents/")):
         return "never included in a packet"
     return "a lock file" if is_lock_file(path) else ""
@@ -487,7 +481,7 @@ def _skip_reason(path: str, allow_agents: bool = False) -> str:
 
 def _check_content(content: bytes, max_bytes: int) -> bytes:
     if is_binary(content):
-        raise Unreadable(BINARY, is_special=True, binary=True)
+        raise Unreadable("binary", binary=True)
     if len(content) > max_bytes:
         raise Unreadable(f"over {max_bytes // 1024} KB a file")
     return content

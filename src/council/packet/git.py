@@ -23,10 +23,9 @@ from council.packet.secret_filter import redact_text
 
 GIT_TIMEOUT_S = 30.0
 MAX_OUTPUT_BYTES = 16_000_000  # bytes of output
-PINNED_CONFIG = {
+PINNED_CONFIG = {  # what no option of the calls decides
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
-    "core.pager": "cat",
     "core.sshCommand": "false",
     "core.askPass": "false",
     "core.quotePath": "true",
@@ -36,15 +35,9 @@ PINNED_CONFIG = {
     "core.untrackedCache": "false",
     "core.gitProxy": "false",
     "credential.helper": "",
-    "diff.external": "",
-    "diff.noprefix": "false",
-    "diff.mnemonicPrefix": "false",
     "diff.orderFile": os.devnull,
     "diff.autoRefreshIndex": "true",
-    "diff.ignoreSubmodules": "dirty",
-    "diff.relative": "false",
     "protocol.allow": "never",
-    "submodule.recurse": "false",
     "log.showSignature": "false",
     "gc.auto": "0",
 }
@@ -134,16 +127,9 @@ class Repo:
 
         A search may find nothing, and only the first `max_bytes` of its output are read.
         """
-        config = {**PINNED_CONFIG, **self.overrides}
+        env = _build_environment({**PINNED_CONFIG, **self.overrides})
         argv = ["git", "--no-pager", "--no-optional-locks", "--literal-pathspecs", f"--work-tree={self.top}", *args]
-        return _run_git(
-            argv,
-            self.root,
-            _build_environment(config),
-            stdin,
-            MAX_OUTPUT_BYTES if max_bytes is None else max_bytes,
-            is_search=is_search,
-        )
+        return _run_git(argv, self.root, env, stdin, max_bytes or MAX_OUTPUT_BYTES, is_search=is_search)
 
     def resolve_commit(self, ref: str) -> str:
         """Return the id of a commit, or raise UsageError. A ref that looks like an option is rejected."""
@@ -165,18 +151,9 @@ class Repo:
 
     def list_messages(self, *revisions: str) -> list[str]:
         """Return the id, the subject and the body of each commit that changed the folder, newest first."""
-        args = (
-            "--no-decorate",
-            "--no-notes",
-            "-z",
-            "--format=%h %s%n%b",
-            f"--max-count={MAX_COMMITS}",
-            *revisions,
-            "--",
-            ".",
-        )
+        args = ("--no-decorate", "--no-notes", "-z", "--format=%h %s%n%b", f"--max-count={MAX_COMMITS}")
         try:
-            listed = self.run("log", *args)
+            listed = self.run("log", *args, *revisions, "--", ".")
         except GitFailed:
             return []
         return [text.strip() for text in listed.decode("utf-8", "replace").split("\0") if text.strip()]
@@ -202,23 +179,17 @@ class Repo:
         """Return the diff of each change, in order."""
         if not changes:
             return []
-        try:
-            sections = split_patch(self._run_patch(sides, changes))
-        except OutputTooLarge:
-            sections = []
-        return sections if len(sections) == len(changes) else [self._diff_one(sides, change) for change in changes]
-
-    def _diff_one(self, sides: Sequence[str], change: Change) -> str:
-        try:
-            return self._run_patch(sides, [change])
-        except OutputTooLarge:
-            return ""
+        sections = split_patch(self._run_patch(sides, changes))
+        return sections if len(sections) == len(changes) else [self._run_patch(sides, [change]) for change in changes]
 
     def _run_patch(self, sides: Sequence[str], changes: Sequence[Change]) -> str:
+        """Return the diff of these changes, or "" if it is too large."""
         paths = dict.fromkeys(path for change in changes for path in (change.old_path, change.path))
-        return self.run(
-            "diff", "--patch", "--unified=3", "--inter-hunk-context=0", *DIFF_FLAGS, *sides, "--", *paths
-        ).decode("utf-8", "surrogateescape")  # files may have different encodings
+        args = ("diff", "--patch", "--unified=3", "--inter-hunk-context=0", *DIFF_FLAGS, *sides, "--", *paths)
+        try:
+            return self.run(*args).decode("utf-8", "surrogateescape")  # files may have different encodings
+        except OutputTooLarge:
+            return ""
 
     def list_files(self, folder: str = "") -> list[str]:
         """Return tracked files and untracked files that are not ignored."""
@@ -319,14 +290,11 @@ def _disable_filters(names: bytes) -> dict[str, str]:
 
 
 def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for git, with only our own GIT_* variables.
-
-    Configuration goes by environment because a setting's name may contain an equals sign."""
+    """Return the environment for git with our GIT_* variables alone. It has the settings: a name may contain a `=`."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     ours = {
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_ALLOW_PROTOCOL": "none",
@@ -339,7 +307,7 @@ def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run_git(
-    argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: bytes, max_bytes: int, *, is_search: bool = False
+    argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: bytes, max_bytes: int, *, is_search: bool
 ) -> bytes:
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stderr_file:
         stdin_file.write(stdin)
@@ -356,9 +324,8 @@ def _run_git(
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise GitFailed(
-                f"git cannot be started ({_format_start_error(error)}): install it, or name fewer files"
-            ) from error
+            why = (error.strerror or "unknown") if isinstance(error, OSError) else "invalid argument"
+            raise GitFailed(f"git cannot be started ({why}): install it, or name fewer files") from error
         out, late = _read_output(process, max_bytes)
         if late:
             raise UsageError(f"git took longer than {GIT_TIMEOUT_S:.0f} s: name a smaller target")
@@ -398,10 +365,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _format_start_error(error: Exception) -> str:
-    return (error.strerror or "unknown") if isinstance(error, OSError) else "invalid argument"
 
 
 def _read_first_line(stderr: IO[bytes]) -> str:

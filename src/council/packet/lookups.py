@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from council.packet.files import (
 )
 from council.packet.gate import MAX_FILE_BYTES, Gate
 from council.packet.secret_filter import find_secrets
+from council.text_cleanup import strip_invisible
 from council.types import Json, LookupHit, LookupRow
 
 MAX_REQUESTS = 10  # of each kind
@@ -50,8 +50,8 @@ def look(root: Path, requests: Json, *, redact: bool = False) -> list[LookupRow]
     names, why = _list_names(root) if requests.get("names") or requests.get("patterns") else ([], "")
     rows += [_find_names(item, names, why) for item in _list_requests(requests, "names")]
     patterns = _list_requests(requests, "patterns")
-    texts = _read_texts(root, names) if patterns else SearchedTexts()
-    return [*rows, *(_find_matches(root, item, texts, why, redact) for item in patterns)]
+    texts, unread = _read_texts(root, names) if patterns else ({}, 0)
+    return [*rows, *(_find_matches(root, item, texts, unread, why, redact) for item in patterns)]
 
 
 def _list_requests(requests: Json, kind: str) -> list[Any]:
@@ -75,9 +75,12 @@ def _list_names(root: Path) -> tuple[list[str], str]:
 
 def _read_slice(root: Path, item: Any, redact: bool) -> LookupRow:
     request = item if isinstance(item, dict) else {"path": item}
-    row: LookupRow = {"look": "file", "path": _format_value(request.get("path"))}
+    path = request.get("path")
+    row: LookupRow = {"look": "file", "path": _format_value(path)}
     try:
-        text, invisible = _read_gated(root, parse_path(root, request.get("path")), redact)
+        if not isinstance(path, str) or not path.strip():
+            raise Unreadable("a path is needed")
+        text, invisible = _read_gated(root, files.relative_to_root(root, path), redact)
     except UsageError as error:
         return {**row, "why": str(error).rpartition(": ")[0]}  # what follows is advice for the person
     except Unreadable as error:
@@ -95,12 +98,6 @@ def _read_slice(root: Path, item: Any, redact: bool) -> LookupRow:
     }
 
 
-def parse_path(root: Path, path: Any) -> str:
-    if not isinstance(path, str) or not path.strip():
-        raise Unreadable("a path is needed")
-    return files.relative_to_root(root, path)
-
-
 def _line_range(request: Json, lines: int) -> tuple[int, int]:
     start, end = (value if isinstance(value := request.get(name), int) else None for name in ("from", "to"))
     first = min(max(1, start or 1), max(1, lines))
@@ -108,9 +105,7 @@ def _line_range(request: Json, lines: int) -> tuple[int, int]:
 
 
 def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
-    """Return a whole file through the gate and the number of invisible characters removed; a key is detected by its
-    first line.
-    """
+    """Return a whole file, which shows the first line of a key, and the number of invisible characters removed."""
     gate = Gate(root, redact)
     text = gate.read_file(path)
     if text is not None:
@@ -158,24 +153,17 @@ def _match_names(text: str, names: Sequence[str]) -> list[str]:
 # Lines
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedTexts:
-    """The texts in which lines are searched, by file, and how many files were not read because of the limits."""
-
-    texts: dict[str, str] = field(default_factory=dict)
-    unread: int = 0
-
-
-def _read_texts(root: Path, names: Sequence[str]) -> SearchedTexts:
+def _read_texts(root: Path, names: Sequence[str]) -> tuple[dict[str, str], int]:
+    """Return the texts in which lines are searched, by file, and how many files were not read because of the limits."""
     texts: dict[str, str] = {}
     remaining, deadline = MAX_SEARCHED_BYTES, time.monotonic() + READ_TIMEOUT_S
     for n, name in enumerate(names):
         if remaining <= 0 or time.monotonic() > deadline:
-            return SearchedTexts(texts, len(names) - n)
+            return texts, len(names) - n
         if (text := _read_plain(root, name)) is not None:
             texts[name] = text
             remaining -= len(text)
-    return SearchedTexts(texts)
+    return texts, 0
 
 
 def _read_plain(root: Path, name: str) -> str | None:
@@ -183,19 +171,20 @@ def _read_plain(root: Path, name: str) -> str | None:
         return None
     try:
         name.encode()
-        return files.decode_visible(files.read_text_bytes(root, name, MAX_FILE_BYTES))[0]
+        text, _ = files.decode_text(files.read_text_bytes(root, name, MAX_FILE_BYTES))
+        return strip_invisible(text)[0]
     except (Unreadable, UnicodeEncodeError):
         return None
 
 
-def _find_matches(root: Path, item: Any, searched: SearchedTexts, why: str, redact: bool) -> LookupRow:
+def _find_matches(root: Path, item: Any, texts: dict[str, str], unread: int, why: str, redact: bool) -> LookupRow:
     row: LookupRow = {"look": "pattern", "pattern": _format_value(item)}
     if not isinstance(item, str) or not item:
         return {**row, "why": "a pattern is needed"}
     if why:
         return {**row, "why": why}
     try:
-        matches, problem = _run_grep(item, searched.texts)
+        matches, problem = _run_grep(item, texts)
     except Unreadable as error:
         return {**row, "why": error.why}
     if problem and not matches:
@@ -203,8 +192,8 @@ def _find_matches(root: Path, item: Any, searched: SearchedTexts, why: str, reda
     hits = list(_format_hits(root, matches, redact))
     row["hits"] = [hit for hit in hits if "text" in hit]
     row["left_out"] = [hit for hit in hits if "why" in hit]
-    if searched.unread:
-        row["unread"] = searched.unread
+    if unread:
+        row["unread"] = unread
     return row
 
 
@@ -255,31 +244,30 @@ def _format_value(value: Any) -> str:
 PAGE_BREAK = "\f"
 
 
-def make_document_reader(root: Path, redact: bool = True) -> Callable[[Path], str | None]:
+def make_document_reader(root: Path) -> Callable[[Path], str | None]:
     """Return a function that reads a file below the root with secrets masked, or returns None if it may not be shown.
 
-    Without `redact`, a file with a secret is not shown. PDF pages are separated by form feeds."""
+    PDF pages are separated by form feeds."""
     root = root.resolve()
 
     def read_document(path: Path) -> str | None:
         try:
-            return _read_allowed(root, files.relative_to_root(root, str(path)), redact)
+            return _read_allowed(root, files.relative_to_root(root, str(path)))
         except (UsageError, Unreadable):
             return None
 
     return read_document
 
 
-def _read_allowed(root: Path, name: str, redact: bool) -> str | None:
+def _read_allowed(root: Path, name: str) -> str | None:
     full_path = (root / name).as_posix()
-    if (
-        has_secret_name(full_path) or is_private(full_path) or find_secrets(name)
-    ):  # a masked name would not match any file
+    # A masked name would not match any file.
+    if has_secret_name(full_path) or is_private(full_path) or find_secrets(name):
         return None
     if not name.lower().endswith(".pdf"):
-        return Gate(root, redact).read_file(name)
-    parts = [Gate(root, redact).read_file(name, part) for part in _group_pages(_read_pages(root, name))]
-    return PAGE_BREAK.join(part or "" for part in parts) if all(part is not None for part in parts) else None
+        return Gate(root, redact=True).read_file(name)
+    parts = [Gate(root, redact=True).read_file(name, part) for part in _group_pages(_read_pages(root, name))]
+    return PAGE_BREAK.join(part or "" for part in parts)
 
 
 def _read_pages(root: Path, name: str) -> list[str]:
@@ -290,9 +278,7 @@ def _read_pages(root: Path, name: str) -> list[str]:
 
 
 def _group_pages(pages: Sequence[str]) -> list[bytes]:
-    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first
-    line.
-    """
+    """Group pages up to the gate's file limit, so that a key on two pages is still detected by its first line."""
     parts: list[bytes] = []
     for page in pages:
         text = files.encode_text(page.replace(PAGE_BREAK, " ").replace("\0", " "))[: MAX_FILE_BYTES - 1]

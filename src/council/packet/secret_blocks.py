@@ -21,17 +21,9 @@ TABLE_ROWS = re.compile(r"(?:[^\n|]*\|[^\n]*(?:\n|\Z))*+")
 PASSWORD_COLUMN = re.compile(
     r"(?i)[\"']?[\w -]{0,20}(?:passw(?:or)?d|passwort|kennwort|contraseña|senha|mot de passe)[\"']?"
 )
-# A host of a mail server with the login for it, in a file of Postfix
-MAIL_LOGIN = re.compile(
-    r"(?:^|\n)[+\- ]?\[?[\w.-]{4,100}\]?(?::\w{2,12})?[ \t]+[\w.+-]+(?:@[\w.-]+)?:(?P<password>[^\s:\"']{6,100})[ \t]*(?=\r?\n|\Z)"
-)
 PASSWORD_LIST = re.compile(r"chpasswd[^\n<]{0,40}<<-?[ \t]*[\\\"']?(?P<end>\w+)[\"']?[^\n]{0,40}\n")
 CLOUD_LIST = re.compile(r"chpasswd:[^\n]{0,20}\n(?:[^\n]{0,60}\n){0,2}?[+\- \t]*list:[^\n]{0,10}\n")
 LIST_LINE = re.compile(r"[+\- \t]*[\w.-]{1,60}:(?P<password>[^\s:]{4,200})[ \t]*\r?(?:\n|\Z)")
-INLINE_LOGIN = re.compile(r"<auth-user-pass>[ \t]*\r?\n[^\n]{1,100}\n[+\- ]?(?P<password>[^\s<]{4,200})")
-TERMINAL_LOGIN = re.compile(
-    r"[Pp]?ass(?:word|phrase|code)[^\n\"]{0,20}\"[^\n\"]{0,20}\s{0,20}\{?\s{0,20}send(?:_user)?[ \t]+(?:--[ \t]+)?\"(?P<password>[^\"\n]{4,200}?)\\[rn]"
-)
 CODES_START = re.compile(
     r"(?i)(?:backup|recovery|rescue|scratch|emergency|one[- ]time|2fa)[ _-]?(?:2fa[ _-]?)?(?:codes?|keys?|tokens?)|wiederherstellungs-?codes?"
     r"|codes de (?:secours|récupération)|works once|works only once"
@@ -44,27 +36,13 @@ CODE = re.compile(
     r"(?<![\w./-])(?P<code>(?=[a-z-]*\d)(?=[\d-]*[a-zA-Z])[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|\d{4}[ -]\d{4}(?:[ -]\d{4})?)(?![\w./-])"
 )
 CODES_REACH = 600  # characters after the words in which codes are searched
-BLOCK_HINTS = (
-    b"passw", b"kennwort", b"contrase", b"senha", b"passe", b"]:", b":587", b":465", b":25", b"smtp", b"chpasswd", b"auth-user-pass", b"send ",
-    *CODES_HINTS,
-)  # fmt: skip
+BLOCK_HINTS = (*COLUMN_STEMS, b"chpasswd", *CODES_HINTS)
 
 
 def find_blocks(scan: Scan) -> Iterator[Secret]:
     """Find passwords by the block of lines in which they stand."""
     yield from _find_columns(scan)
-    if scan.has(b"]:", b":587", b":465", b":25", b"smtp"):
-        for match in MAIL_LOGIN.finditer(scan.text):
-            if is_real_password(match["password"]) and re.search(r"\d", match["password"]):
-                yield Secret("password", *match.span("password"))
     yield from _find_lists(scan)
-    for login in scan.match_all(INLINE_LOGIN, b"<auth-user-pass>"):
-        yield Secret("password", *login.span("password"))
-    if scan.has(b"send "):
-        for login in scan.match_all(TERMINAL_LOGIN, b"password", b"assword", b"passphrase", b"passcode"):
-            password = login["password"].replace("\\", "")
-            if is_real_password(password) and not login["password"].startswith("$"):
-                yield Secret("password", *login.span("password"))
     yield from _find_codes(scan)
 
 

@@ -52,18 +52,38 @@ def _call(names: str, before: int, *hints: bytes, judge: Callable[[str], bool] =
     return CallRule(hints, re.compile(pattern), judge=judge)
 
 
-def _search(pattern: str, *hints: bytes, judge: Callable[[str], bool] = is_literal_password) -> CallRule:
+def _search(
+    pattern: str, *hints: bytes, judge: Callable[[str], bool] = is_literal_password, kind: str = "password"
+) -> CallRule:
     """Return the rule of a pattern that has one of the hints somewhere."""
-    return CallRule(hints, re.compile(pattern), starts_with_hint=False, judge=judge)
+    return CallRule(hints, re.compile(pattern), starts_with_hint=False, judge=judge, kind=kind)
 
 
-def _match(pattern: str, *hints: bytes, judge: Callable[[str], bool] = is_literal_password) -> CallRule:
+def _match(
+    pattern: str, *hints: bytes, judge: Callable[[str], bool] = is_literal_password, kind: str = "password"
+) -> CallRule:
     """Return the rule of a pattern that begins with one of the hints."""
-    return CallRule(hints, re.compile(pattern), judge=judge)
+    return CallRule(hints, re.compile(pattern), judge=judge, kind=kind)
+
+
+def _is_any(value: str) -> bool:
+    return True
 
 
 def _is_typed_password(value: str) -> bool:
     return is_literal_password(TYPED_KEY.sub("", value))
+
+
+def _is_escaped_password(value: str) -> bool:
+    return is_real_password(value.replace("\\", ""))
+
+
+def _is_plain_password(value: str) -> bool:
+    return is_literal_password(value) or is_word_password(value, allow_blanks=False)
+
+
+def _is_mnemonic(value: str) -> bool:
+    return len(set(value.split())) > 6
 
 
 CALLS = (
@@ -110,17 +130,29 @@ COMMANDS = (
     _match(rf"(?:tacacs|radius)-server[^\n]{{0,80}}? key (?:[0-9] )?{_WORD}", b"tacacs-", b"radius-"),
     _match(r"(?:enable|username [\w.-]+(?: privilege \d+)?) (?:password|secret) (?:0 )?(?P<password>[^\s\"'$]{6,200})(?=\r?\n|$)", b"enable ", b"username "),
     _search(r"(?<![\w/])[\w.-]{1,60}:(?P<password>[^\s\"'`/]{3,200})@(?:tcp|unix)\(", b"@tcp(", b"@unix("),
-    _match(r"(?i:convertto-securestring)\s{1,4}(?:-(?i:string)\s{1,4})?(?P<mark>[\"'])(?P<password>[^\"'$\n]{4,100})(?P=mark)", b"convertto-"),
+    _match(r"(?i:convertto-securestring)\s{1,4}(?:-(?i:string)\s{1,4})?(?P<mark>[\"'])(?P<password>[^\"'$\n]{4,100})(?P=mark)", b"convertto-", judge=is_real_password),
+    _search(r"(?<=\s)pass:(?P<password>[^\s\"'`$]{4,100})", b"pass:", judge=is_real_password),
+)  # fmt: skip
+# Files of programs and their logins
+LOGINS = (
+    _match(r"(?i)jdbc:oracle:\w+:[^\s/@:\"']{1,60}/(?P<password>[^\s@/\"'<>]{3,100})@", b"jdbc:oracle:", judge=is_real_password, kind="URL password"),
+    _match(r"(?i)(?:identified\s{1,4}by|(?<=ith |set |ted |gin )password(?:\s{0,3}=)?)\s{1,4}N?'(?P<password>(?:[^'\s]|''){4,100})'", b"identified", b"password", judge=is_real_password),
+    # A line of .pgpass
+    _match(r":(?:5432|\*):[\w*.-]{1,60}:[\w*.@-]{1,60}:(?P<password>[^\s\"':]{4,100})(?=\r?(?:\n|\Z))", b":5432:", b":*:", judge=is_real_password),
+    _match(r":(?P<password>\$(?:1|5|6|y|apr1|2[aby])\$[^\s:\"']{20,200})(?=[:\s]|$)", b":$", judge=_is_any, kind="password hash"),
+    # A host of a mail server with the login for it, in a file of Postfix
+    _search(r"(?:^|\n)[+\- ]?\[?[\w.-]{4,100}\]?(?::\w{2,12})?[ \t]+[\w.+-]+(?:@[\w.-]+)?:(?P<password>(?=[^\s:\"'\d]*\d)[^\s:\"']{6,100})[ \t]*(?=\r?\n|\Z)", b"]:", b":587", b":465", b":25", b"smtp", judge=is_real_password),
+    _match(r"<auth-user-pass>[ \t]*\r?\n[^\n]{1,100}\n[+\- ]?(?P<password>[^\s<]{4,200})", b"<auth-user-pass>", judge=_is_any),
+    _match(r"[Pp]?ass(?:word|phrase|code)[^\n\"]{0,20}\"[^\n\"]{0,20}\s{0,20}\{?\s{0,20}send(?:_user)?[ \t]+(?:--[ \t]+)?\"(?P<password>[^\"\n]{4,200}?)\\[rn]", b"password", b"assword", b"passphrase", b"passcode", judge=_is_escaped_password),
+    # "log in as `user` with `password`", "credentials: `user` / `password`"
+    _search(r"(?i:log ?in|sign ?in|credentials|zugangsdaten|zugang|account|konto|user(?:name)?)[^\n`]{0,40}`[^`\n]{1,80}`[ ]{0,2}(?:with|mit|and|und|/|:)[ ]{0,2}`(?P<password>[^`\n]{6,80})`",
+            b"` / `", b"` with `", b"` mit `", b"` and `", b"` und `", b"`/`", b"` : `", b"`:`", judge=_is_plain_password),
 )  # fmt: skip
 
 
-def _is_any(value: str) -> bool:
-    return True
-
-
-def _key(pattern: str, *hints: bytes) -> CallRule:
+def _key(pattern: str, *hints: bytes, kind: str = "key") -> CallRule:
     """Return the rule of a key by the words around it; nothing else has its form."""
-    return CallRule(hints, re.compile(pattern), starts_with_hint=False, judge=_is_any, kind="key")
+    return _search(pattern, *hints, judge=_is_any, kind=kind)
 
 
 NETWORK_KEYS = (
@@ -138,7 +170,11 @@ NETWORK_KEYS = (
     _key(r"(?P<password>\{(?:SSHA|SMD5|CRYPT|SSHA512|SHA512|PBKDF2)\w{0,10}\}[A-Za-z0-9+/=$.]{20,200})", b"{ssha", b"{smd5", b"{crypt", b"{pbkdf2", b"{sha512"),
     _key(r"userPassword::[ \t]{0,4}(?P<password>e1[A-Za-z0-9+/=]{24,300})", b"userpassword::"),
     _key(r"accounts\s{0,4}:\s{0,4}\[\s{0,40}[\"'](?P<password>(?:0x)?[0-9a-fA-F]{64})[\"']", b"accounts"),
-    CallRule((b"authorization",), re.compile(r"Authorization[ \t]{1,4}[\"']Basic (?P<password>[A-Za-z0-9+/]{8,400}={0,2})[\"']"), judge=is_login, kind="authorization header"),
+    _match(r"Authorization[ \t]{1,4}[\"']Basic (?P<password>[A-Za-z0-9+/]{8,400}={0,2})[\"']", b"authorization", judge=is_login, kind="authorization header"),
+    _key(r"(?<![\w+/=-])(?P<password>(?=[a-z]*[2-7][a-z]*[2-7][a-z]*[2-7])[a-z2-7]{52})(?![\w+/=-])", b"azure", b"devops", b"visualstudio", kind="Azure DevOps token"),
+    _key(r"\\?\"(?:d|k)\\?\"\s{0,8}:\s{0,8}\\?\"(?P<password>[\w-]{30,1000})\\?\"", b'kty"', b'kty\\"', kind="private key"),
+    _match(r"(?i)(?:mnemonic|(?:seed|recovery)[ _]phrase)\w{0,20}[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<password>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b",
+           b"mnemonic", b"seed phrase", b"seed_phrase", b"recovery phrase", judge=_is_mnemonic, kind="recovery phrase"),
 )  # fmt: skip
 OPTION_DEFAULT = re.compile(
     r"[\"']-{0,2}(?P<name>[\w-]{2,60})[\"'][^()\n]{0,120}?default\s{0,2}=\s{0,2}(?P<mark>[\"'])(?P<value>[^\"'\n]{4,200})(?P=mark)"
@@ -151,30 +187,15 @@ SPOKEN_PASSWORD = re.compile(
 )
 SPOKEN_HINTS = (b"pass", b"pwd", b"pw:", b"pw ", b"kennwort", b"contrase", b"senha", b"mot de passe")
 FOREIGN_HINT = b"??"
-# "log in as `user` with `password`", "credentials: `user` / `password`"
-CREDENTIAL_PAIR = re.compile(
-    r"(?i:log ?in|sign ?in|credentials|zugangsdaten|zugang|account|konto|user(?:name)?)[^\n`]{0,40}`[^`\n]{1,80}`[ ]{0,2}(?:with|mit|and|und|/|:)[ ]{0,2}`(?P<password>[^`\n]{6,80})`"
-)
-PAIR_HINTS = (b"` / `", b"` with `", b"` mit `", b"` and `", b"` und `", b"`/`", b"` : `", b"`:`")
 ALGORITHM = re.compile(r"(?i)sha-?\d|md5|base64|hash|crypt|encod|utf-?8|argon|pbkdf|aes|rfc|iso|http")
 HAR_COOKIE = re.compile(
     r"\"name\"\s{0,4}:\s{0,4}\"(?P<name>[\w.%-]{1,60})\"\s{0,4},\s{0,40}\"value\"\s{0,4}:\s{0,4}\"(?P<value>[^\"\s]{16,1000})\""
 )
 COOKIE_HINTS = (b'"cookies"', b'"cookie"')
 SESSION_NAME = re.compile(r"(?i)sess|sid|auth|token|jwt|login|remember")
-RULES = (*CALLS, *COMMANDS, *NETWORK_KEYS)
-CALL_HINTS = tuple(
-    dict.fromkeys(
-        [
-            *(hint for rule in RULES for hint in rule.hints),
-            b"default",
-            *COOKIE_HINTS,
-            *SPOKEN_HINTS,
-            *PAIR_HINTS,
-            FOREIGN_HINT,
-        ]
-    )
-)
+RULES = (*CALLS, *COMMANDS, *LOGINS, *NETWORK_KEYS)
+RULE_HINTS = [hint for rule in RULES for hint in rule.hints]
+CALL_HINTS = tuple(dict.fromkeys([*RULE_HINTS, b"default", *COOKIE_HINTS, *SPOKEN_HINTS, FOREIGN_HINT]))
 
 
 def find_calls(scan: Scan) -> Iterator[Secret]:
@@ -220,15 +241,10 @@ def _find_spoken_passwords(scan: Scan) -> Iterator[Secret]:
         password = match["password"].rstrip(".,;:!)*")
         if _is_spoken_password(plain_text(password), is_marked=match["blank"] is None):
             yield Secret("password", match.start("password"), match.start("password") + len(password))
-    for match in CREDENTIAL_PAIR.finditer(scan.text) if scan.has(*PAIR_HINTS) else ():
-        if is_literal_password(match["password"]) or is_word_password(match["password"], allow_blanks=False):
-            yield Secret("password", *match.span("password"))
 
 
 def _is_spoken_password(value: str, *, is_marked: bool) -> bool:
-    """Return whether a word of a sentence is a password: both cases of letters and a digit, and no name of an
-    algorithm.
-    """
+    """Return whether a word of a sentence is a password: letters of both cases and a digit, and no algorithm."""
     if not is_marked and not is_chosen_password(value) and not is_word_password(value, allow_blanks=False):
         return False
     has_kinds = all(re.search(kind, value) for kind in ("[a-z]", "[A-Z]", r"[\d!@#%^&*]"))

@@ -29,7 +29,6 @@ from council.packet.secret_values import (
 URL_LOGIN = re.compile(
     r"://(?:(?P<user>[^\s:/@\"'<>]{0,100}):(?P<password>[^\s/,\"'<>()\[\]]{4,200})@(?=[\w\[$-])|(?P<token>[A-Za-z0-9_-]{20,200})@(?P<host>[\w.-]+))"
 )
-JDBC_LOGIN = re.compile(r"(?i)jdbc:oracle:\w+:[^\s/@:\"']{1,60}/(?P<password>[^\s@/\"'<>]{3,100})@")
 AUTH_HEADER = re.compile(
     r"(?i)(?:authorization\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?P<scheme>(?:(?P<basic>basic)|[a-z][\w-]{1,20})\s{1,20})?|(?P<bearer>bearer)\s{1,20})"
     r"(?:token=)?\\?[\"']?(?P<value>[\w+/=.~-]{8,4000})"
@@ -56,17 +55,6 @@ DSN_PASSWORD = re.compile(
 DSN = re.compile(
     r"(?i)(?:\b(?:host|hostaddr|server|data source|addr|address|dbname|database|initial catalog|uid|user id|user|username|driver|sslmode|user_name)=|jdbc:)[^\s,=]"
 )
-SQL_PASSWORD = re.compile(
-    r"(?i)(?:identified\s{1,4}by|(?<=ith |set |ted |gin )password(?:\s{0,3}=)?)\s{1,4}N?'(?P<password>(?:[^'\s]|''){4,100})'"
-)
-SECURE_STRING = re.compile(
-    r"(?i)convertto-securestring\s{1,4}(?:-string\s{1,4})?[\"'](?P<password>[^\"'$\n]{4,100})[\"']\s{1,4}-asplaintext"
-)
-PGPASS = re.compile(
-    r":(?:5432|\*):[\w*.-]{1,60}:[\w*.@-]{1,60}:(?P<password>[^\s\"':]{4,100})(?=\r?(?:\n|\Z))"
-)  # a line of .pgpass
-OPENSSL_PASSWORD = re.compile(r"(?<=\s)pass:(?P<password>[^\s\"'`$]{4,100})")
-PASSWORD_HASH = re.compile(r":(?P<hash>\$(?:1|5|6|y|apr1|2[aby])\$[^\s:\"']{20,200})(?=[:\s]|$)")
 # These options take a password only for some programs, so the program must precede the option.
 PASSWORD_OPTION = re.compile(
     r"(?<=\s)(?:(?P<user>-[A-Za-z]{0,8}[uU]|--(?:proxy-)?user)[ =]{0,3}[\"']?[^\s:%\"'$<]{0,100}[\"']?[:%][\"']?|(?P<attached>-p|--password=)[\"']?|(?P<apart>-[pPaw]) [\"']?)"
@@ -99,18 +87,12 @@ PORT = re.compile(r"[\d.:]+(?:/\w+)?")
 MAX_COMMAND_CHARS = 300  # most characters between a program and its option
 
 
-URL_HINTS = (b"://", b"jdbc:oracle:")
-
-
 def find_url_logins(scan: Scan) -> Iterator[Secret]:
     for match in scan.match_all(URL_LOGIN, b"://"):
         if match["token"]:
             if "sentry" not in match["host"] and is_strong(match["token"]):
                 yield Secret("URL token", *match.span("token"))
         elif match["password"] != match["user"] and is_real_password(match["password"]):
-            yield Secret("URL password", *match.span("password"))
-    for match in scan.match_all(JDBC_LOGIN, b"jdbc:oracle:"):
-        if is_real_password(match["password"]):
             yield Secret("URL password", *match.span("password"))
 
 
@@ -138,16 +120,7 @@ def _is_session(cookie: re.Match[str]) -> bool:
     return not has_harmless_name(cookie["name"]) and not is_filler(cookie["value"]) and is_random(cookie["value"], 2)
 
 
-SIMPLE_LOGINS = (
-    (NETRC, b"machine", b"default"),
-    (SQL_PASSWORD, b"identified", b"password"),
-    (SECURE_STRING, b"convertto-"),
-    (OPENSSL_PASSWORD, b"pass:"),
-    (PGPASS, b":5432:", b":*:"),
-)
-LOGIN_HINTS = (
-    b"auth", b":_password", *(start for _, *starts in SIMPLE_LOGINS for start in starts), b"password", b"passwd", b"pwd", b":$", *LOGIN_PROGRAMS,
-)  # fmt: skip
+LOGIN_HINTS = (b"auth", b":_password", b"machine", b"default", b"password", b"passwd", b"pwd", *LOGIN_PROGRAMS)
 
 
 def find_logins(scan: Scan) -> Iterator[Secret]:
@@ -156,24 +129,20 @@ def find_logins(scan: Scan) -> Iterator[Secret]:
         for match in scan.match_all(REGISTRY_AUTH, b"auth", b":_password"):
             if is_login(match["value"]) or (match["password"] and is_real_password(decode_base64(match["value"]))):
                 yield Secret("registry login", *match.span("value"))
-    for pattern, *starts in SIMPLE_LOGINS:
-        for match in scan.match_all(pattern, *starts):
-            is_word = re.fullmatch("[a-z]+", match["password"])
-            is_prose = pattern is NETRC and is_word and "." not in (match["host"] or "")
-            if is_real_password(match["password"]) and not is_prose:
-                yield Secret("password", *match.span("password"))
+    for match in scan.match_all(NETRC, b"machine", b"default"):
+        is_prose = re.fullmatch("[a-z]+", match["password"]) and "." not in (match["host"] or "")
+        if is_real_password(match["password"]) and not is_prose:
+            yield Secret("password", *match.span("password"))
     for match in scan.match_all(DSN_PASSWORD, b"password", b"passwd", b"pwd"):
         which = "quoted" if match["quoted"] else "bare"
-        is_value = is_real_password(match[which]) and not _is_attribute_name(match[which])
-        if is_value and DSN.search(scan.line_around(match.start(), match.end())):
+        is_attribute = DOTTED_NAME.fullmatch(match[which]) and not re.search(r"\d", match[which])
+        if (
+            is_real_password(match[which])
+            and not is_attribute
+            and DSN.search(scan.line_around(match.start(), match.end()))
+        ):
             yield Secret("database password", *match.span(which))
-    for match in scan.match_all(PASSWORD_HASH, b":$"):
-        yield Secret("password hash", *match.span("hash"))
     yield from _find_password_options(scan)
-
-
-def _is_attribute_name(value: str) -> bool:
-    return bool(DOTTED_NAME.fullmatch(value)) and not re.search(r"\d", value)
 
 
 def _find_password_options(scan: Scan) -> Iterator[Secret]:
@@ -242,9 +211,7 @@ def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
 
 
 def _read_data_lines(text: str, block: re.Match[str], stop: int) -> tuple[list[tuple[str, int, int]], int]:
-    """Return the name of every value below `data:` with its position, and the end of the block; a value may have
-    several lines.
-    """
+    """Return the name and the position of each value below `data:`, which may have several lines, and the end."""
     values: list[tuple[str, int, int]] = []
     name, at = "", text.find("\n", block.end()) + 1
     while 0 < at < stop:

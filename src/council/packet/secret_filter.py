@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,6 @@ from council.packet.secret_context import (
     HEADER_HINTS,
     KUBERNETES_HINTS,
     LOGIN_HINTS,
-    URL_HINTS,
     find_auth_headers,
     find_kubernetes_secrets,
     find_logins,
@@ -53,7 +52,7 @@ def _search(text: str) -> list[Secret]:
     scan = Scan(text)
     secrets = list(_run_finders(scan))
     if _is_escaped(scan):
-        secrets += _run_finders(Scan(_unescape(text)))
+        secrets += _run_finders(Scan(ESCAPE.sub(_replace_escape, text)))  # of the same length
     if not secrets:
         return []
     starts = {secret.start for secret in secrets}
@@ -73,7 +72,7 @@ def _run_finders(scan: Scan) -> Iterator[Secret]:
 def redact_text(text: str) -> str:
     """Return the text with every secret masked, for logs, errors and reports."""
     secrets = find_secrets(text)
-    return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets))) if secrets else text
+    return mask_secrets(text, add_repeats(text, secrets, list_values([(text, secrets)]))) if secrets else text
 
 
 def redact_value(value: Any) -> Any:
@@ -86,7 +85,7 @@ def redact_value(value: Any) -> Any:
     found = {text: find_secrets(text) for text in _iter_strings(value)}
     if not any(found.values()):
         return value
-    values = {one: kind for text, secrets in found.items() for one, kind in list_values(text, secrets).items()}
+    values = list_values(found.items())
 
     def redact(value: Any) -> Any:
         if isinstance(value, str):
@@ -98,16 +97,14 @@ def redact_value(value: Any) -> Any:
     return redact(value)
 
 
-def list_values(text: str, secrets: Sequence[Secret]) -> dict[str, str]:
-    """Return the kind of each secret by its text. Short values and blocks of several lines are left out."""
-    found = {text[secret.start : secret.end]: secret.kind for secret in secrets}
+def list_values(texts: Iterable[tuple[str, Sequence[Secret]]]) -> dict[str, str]:
+    """Return the kind of each secret of texts by its text. Short values and blocks of several lines are left out."""
+    found = {text[secret.start : secret.end]: secret.kind for text, secrets in texts for secret in secrets}
     return {value: kind for value, kind in found.items() if len(value) >= MIN_REPEATED_CHARS and "\n" not in value}
 
 
 def add_repeats(text: str, secrets: Sequence[Secret], values: Mapping[str, str]) -> list[Secret]:
-    """Return the secrets and all other places of these values: a text may repeat a key where nothing shows that it
-    is one.
-    """
+    """Return the secrets and all other places of these values: a text may repeat a key without its context."""
     if not values:
         return list(secrets)
     repeats = [
@@ -143,19 +140,11 @@ class PromptRedactor:
         found = [self.find_secrets(text) for text in texts]
         if not any(found):
             return list(map(dict, messages))
-        values = {
-            value: kind
-            for text, secrets in zip(texts, found, strict=True)
-            for value, kind in list_values(text, secrets).items()
-        }
+        values = list_values(zip(texts, found, strict=True))
         return [
             {**message, "content": mask_secrets(text, add_repeats(text, secrets, values))}
             for message, text, secrets in zip(messages, texts, found, strict=True)
         ]
-
-    def redact(self, text: str) -> str:
-        secrets = self.find_secrets(text)
-        return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets)))
 
     def find_secrets(self, text: str) -> list[Secret]:
         if len(text) < self.MIN_CHARS:
@@ -226,11 +215,6 @@ ESCAPE = re.compile(r"\\+([nrt\"/])")
 ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def _unescape(text: str) -> str:
-    """Return a text of the same length with line ends and quotes instead of their escape sequences."""
-    return ESCAPE.sub(_replace_escape, text)
-
-
 def _replace_escape(found: re.Match[str]) -> str:
     """Return the character and spaces; the spaces are outside of a quoted value."""
     blanks, char = " " * (len(found[0]) - 1), ESCAPED.get(found[1], found[1])
@@ -261,9 +245,6 @@ def _merge_overlapping(secrets: Sequence[Secret]) -> list[Secret]:
 # Keys with a known format
 
 
-AZURE_TOKEN = re.compile(r"(?<![\w+/=-])(?=[a-z]*[2-7][a-z]*[2-7][a-z]*[2-7])[a-z2-7]{52}(?![\w+/=-])")
-
-
 def _find_known_keys(scan: Scan) -> Iterator[Secret]:
     words = ""
     for rule in _select_rules(scan.words):
@@ -273,8 +254,6 @@ def _find_known_keys(scan: Scan) -> Iterator[Secret]:
             for match in pattern.finditer(scan.text):
                 if not is_sample_key(match.group()):
                     yield Secret(rule.kind, *match.span())
-    if scan.has(b"azure", b"devops", b"visualstudio"):
-        yield from (Secret("Azure DevOps token", *match.span()) for match in AZURE_TOKEN.finditer(scan.text))
 
 
 def _select_rules(words: bytes) -> list[KeyRule]:
@@ -291,10 +270,7 @@ def _select_rules(words: bytes) -> list[KeyRule]:
 # Private keys
 
 # In lower case; the long ones are base64.
-KEY_BLOCK_HINTS = (
-    b"private key", b"putty-user-key-file-", b"ls0tls1crudjti", b"tfmwdextmunsvwrkvgl", b"kty", b"mnemonic", b"seed phrase",
-    b"seed_phrase", b"recovery phrase",
-)  # fmt: skip
+KEY_BLOCK_HINTS = (b"private key", b"putty-user-key-file-", b"ls0tls1crudjti", b"tfmwdextmunsvwrkvgl")
 KEY_BLOCK_START = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----|PuTTY-User-Key-File-\d:"
 )
@@ -304,8 +280,6 @@ BASE64 = re.compile(r"[A-Za-z0-9+/]{32,}")
 ENCODED_KEY_BLOCK = re.compile(
     rf"(?:LS0tLS1CRUdJTi|TFMwdExTMUNSVWRKVGl)[A-Za-z0-9+/=]{{20,}}(?:(?:\\n|{NEW_LINE}\"?)[A-Za-z0-9+/=]{{16,}}){{0,400}}"
 )
-JSON_WEB_KEY = re.compile(r"\\?\"(?:d|k)\\?\"\s{0,8}:\s{0,8}\\?\"([\w-]{30,1000})\\?\"")
-MNEMONIC = re.compile(r"(?i)(?:mnemonic|(?:seed|recovery)[ _]phrase)\w{0,20}[\"']?\s{0,3}[:=]\s{0,3}[\"']?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b")  # fmt: skip
 
 
 def _find_key_blocks(scan: Scan) -> Iterator[Secret]:
@@ -324,11 +298,6 @@ def _find_key_blocks(scan: Scan) -> Iterator[Secret]:
             once = decode_base64(match[0][:160])
             if "PRIVATE KEY" in once or "PRIVATE KEY" in decode_base64(once):
                 yield Secret("private key", *match.span())
-    if scan.has(b'kty"', b'kty\\"'):
-        yield from (Secret("private key", *match.span(1)) for match in JSON_WEB_KEY.finditer(text))
-    for match in scan.match_all(MNEMONIC, b"mnemonic", b"seed phrase", b"seed_phrase", b"recovery phrase"):
-        if len(set(match[1].split())) > 6:
-            yield Secret("recovery phrase", *match.span(1))
 
 
 def _find_key_end(text: str, start: int, reach: int) -> int:
@@ -366,6 +335,6 @@ def _find_wrapped_end(text: str, secret: Secret, starts: set[int]) -> int:
 Finder = Callable[[Scan], Iterator[Secret]]
 # Substrings in lower case without which a finder finds nothing. Keys with a known format are found by their words.
 FINDERS: tuple[tuple[tuple[bytes, ...], Finder], ...] = (
-    (KEY_BLOCK_HINTS, _find_key_blocks), (URL_HINTS, find_url_logins), (HEADER_HINTS, find_auth_headers), (LOGIN_HINTS, find_logins),
+    (KEY_BLOCK_HINTS, _find_key_blocks), ((b"://",), find_url_logins), (HEADER_HINTS, find_auth_headers), (LOGIN_HINTS, find_logins),
     (KUBERNETES_HINTS, find_kubernetes_secrets), (SETTING_STEMS, find_settings), (CALL_HINTS, find_calls), (BLOCK_HINTS, find_blocks),
 )  # fmt: skip

@@ -150,6 +150,4 @@ _ROWS = (
     ("recovery key", r"\d{6}(?:-\d{6}){7}(?!-)", "0- 1- 2- 3- 4- 5- 6- 7- 8- 9-"),
     ("wallet key", r"[xyzt]prv[1-9A-HJ-NP-Za-km-z]{100,112}|nsec1[02-9ac-hj-np-z]{58}", "prv nsec1"),
 )  # fmt: skip
-KEY_RULES: list[KeyRule] = []
-for _kind, _shape, _hints in _ROWS:
-    KEY_RULES.append(KeyRule(_kind, _shape, tuple(map(str.encode, _hints.split()))))
+KEY_RULES = [KeyRule(kind, shape, tuple(map(str.encode, hints.split()))) for kind, shape, hints in _ROWS]

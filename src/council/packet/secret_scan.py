@@ -73,19 +73,14 @@ class Scan:
                 at = self.lower.find(substring, at + len(substring))
 
     def match_all(self, pattern: re.Pattern[str], *starts: bytes) -> list[re.Match[str]]:
-        """Return the matches of a pattern that begins with one of these lower-case substrings, without overlaps for
-        each.
-        """
+        """Return the matches that begin with one of these lower-case substrings, without overlaps for each."""
         found = []
         for start in starts:
-            if LONGEST_WORDS[start] not in self.vocabulary:
-                continue
-            at = self.lower.find(start)
-            while at >= 0:
-                match = pattern.match(self.text, at)
-                if match:
+            read_to = 0
+            for at in self.find_all((start,)):
+                if at >= read_to and (match := pattern.match(self.text, at)):
                     found.append(match)
-                at = self.lower.find(start, max(at + len(start), match.end() if match else 0))
+                    read_to = match.end()
         return found
 
     def line_around(self, start: int, end: int, reach: int = 300) -> str:

@@ -1,6 +1,4 @@
-"""Secrets that are assigned to a name: settings of configuration files, variables, elements, arguments and
-directives.
-"""
+"""Secrets that are assigned to a name: settings, variables, elements, arguments and directives."""
 
 from __future__ import annotations
 
@@ -43,7 +41,6 @@ MAX_JUDGED_CHARS = 200  # of a value; more would not change the judgement
 SETTING_STEMS = (*NAME_STEMS, b"??")  # two letters outside of ASCII may be a name
 NAME_START = re.compile(r"[\w.-]+\Z")
 NAME_END = re.compile(rf"[\w.-]{{0,{MAX_NAME_CHARS}}}+")
-_QUOTE = r"\\{0,2}[\"'`]"
 # A function that makes a secret of a literal
 _WRAPPER = r"(?:\[\]byte|new \w{1,30}|&?\w{0,20}Secret\w{0,20}|SecureString|String(?:::from)?|Buffer\.from|Some|bytes|str|Password|@?NSString|TEXT|_T|char\[\])"
 _LITERAL = (
@@ -131,7 +128,8 @@ Span = tuple[int, int]
 def find_settings(scan: Scan) -> Iterator[Secret]:
     """Find secrets that are assigned to names such as `api_key`."""
     for name in _find_names(scan):
-        found = _find_value(name)
+        literal = _match_literal(name)
+        found = _judge_literal(name, literal) if literal else _find_unquoted(name)
         if found:
             yield Secret(KIND, *found)
 
@@ -154,12 +152,6 @@ def _find_names(scan: Scan) -> Iterator[Name]:
         kind = classify_name(text[start:end])
         if kind and is_word:
             yield Name(text, start, end, kind)
-
-
-def _find_value(name: Name) -> Span | None:
-    """Return the position of the secret that belongs to a name."""
-    literal = _match_literal(name)
-    return _judge_literal(name, literal) if literal else _find_unquoted(name)
 
 
 # Quoted values
@@ -186,9 +178,7 @@ def _match_literal(name: Name) -> Span | None:
 
 
 def _is_part_of_string(name: Name, assigned: re.Match[str]) -> bool:
-    """Return whether what follows a name is no value: `"password=" + value`, an interpolated string, or the name of
-    a type.
-    """
+    """Return whether what follows a name is no value: `"password=" + value`, an interpolation, a name of a type."""
     text, mark = name.text, assigned.start("mark")
     is_interpolated = text[mark - 1 : mark] in ("f", "F") and not text[mark - 2 : mark - 1].isalnum()
     if is_interpolated or text[max(0, name.start - 2) : name.start] in ("::", "${"):  # "AWS::IAM::AccessKey"

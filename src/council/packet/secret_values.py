@@ -1,6 +1,4 @@
-"""Judgement of values: whether a text is a password or a key, and not a placeholder, a reference, a name or a
-program.
-"""
+"""Judgement of values: whether a text is a password or a key, or a placeholder, a reference, a name or a program."""
 
 from __future__ import annotations
 
@@ -92,6 +90,7 @@ VALIDATION_RULES = re.compile(r"[a-z_]+(?::[\w,.]+)?(?:\|[a-z_]+(?::[\w,.]+)?)+"
 EXPRESSION = re.compile(
     r"^[A-Za-z_]\w*\[[\w\"'-]+\](?:\.\w+)*$|[A-Za-z_]\w*\.[A-Za-z_]\w*\(|\(\)|&&|\|\||==|!=|->|\w\[-?\d+\]\.\w"
 )
+PROGRAM_TEXTS = (TEMPLATE, REGEX, EXPRESSION, DOCUMENTED_KEY)
 PROGRAM_START = re.compile(r"[A-Za-z_]{3,}[\w.]*[(\[]")
 NOT_GENERATED = re.compile(
     r"v?\d+\.\d[\w.+-]*|\$\{.*\}|\$\(.*\)|\{\{.*\}\}|<.*>|%.*%|[\d.:/T+Z-]+|[0-9A-Fa-f:.-]+|0x\w+"
@@ -120,17 +119,14 @@ def is_sample_key(key: str) -> bool:
     """
     if is_published(key) or len(set(key[-20:])) <= 2 or not re.search(r"\d|[A-Za-z]{20}", key):
         return True
-    if re.fullmatch("A[A-Z0-9]{12}EXAMPLE", key):
-        return True  # the form of all keys in the documentation of AWS
     body = re.sub(r"^[a-z]{2,3}[-_]", "", key, count=1)
     return is_slug(body) or (bool(PLACEHOLDER_WORD.search(body)) and not _has_random_rest(body))
 
 
 def is_published(key: str) -> bool:
     value = key.partition("=")[2] if key.startswith("AccountKey=") else key
-    return (
-        PUBLISHED_CLAIMS in key or hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[:16] in PUBLISHED_KEYS
-    )
+    digest = hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()
+    return PUBLISHED_CLAIMS in key or digest[:16] in PUBLISHED_KEYS
 
 
 def is_slug(body: str) -> bool:
@@ -148,13 +144,10 @@ def is_slug(body: str) -> bool:
 def _has_random_rest(value: str) -> bool:
     """Return whether a value is random apart from words such as "example"."""
     rest = PLACEHOLDER_WORD.sub("", value)
-    return not PLACEHOLDER.search(rest) and any(
-        _is_mixed(run) and entropy(run) >= 3.0 for run in re.findall(r"[A-Za-z0-9+/]{14,}", rest)
-    )
-
-
-def _is_mixed(run: str) -> bool:
-    return bool(re.search(r"\d", run) and re.search(r"[A-Za-z]", run))
+    mixed = [
+        run for run in re.findall(r"[A-Za-z0-9+/]{14,}", rest) if re.search(r"\d", run) and re.search("[A-Za-z]", run)
+    ]
+    return not PLACEHOLDER.search(rest) and any(entropy(run) >= 3.0 for run in mixed)
 
 
 # Passwords whose place is known: addresses, headers, cookies, command lines, Kubernetes secrets
@@ -211,19 +204,11 @@ def is_literal_password(value: str, minimum: int = 6) -> bool:
     value = plain_text(value)
     if len(value.strip()) < minimum:
         return False
-    if value.lower() in COMMON_PASSWORDS or SELF_DESCRIBING_PASSWORD.fullmatch(value):
-        return False
     if is_published(value) or VALIDATION_RULES.fullmatch(value) or DATE.fullmatch(value) or PUBLIC_VALUE.search(value):
         return False
     if is_generated(value) and (len(value) > 12 or not TEST_PASSWORD.search(value)):
         return True
-    if (
-        POINTER.match(value)
-        or TEMPLATE.search(value)
-        or REGEX.search(value)
-        or EXPRESSION.search(value)
-        or DOCUMENTED_KEY.search(value)
-    ):
+    if POINTER.match(value) or any(pattern.search(value) for pattern in PROGRAM_TEXTS):
         return False
     if APP_PASSWORD.fullmatch(value):
         return True
@@ -239,8 +224,6 @@ def is_literal_password(value: str, minimum: int = 6) -> bool:
         return _is_passphrase(value)
     if CALL.fullmatch(value) and not has_digit:
         return False
-    if is_random(value):
-        return True
     has_letter = bool(re.search(r"[A-Za-z]", value))
     has_symbol = bool(SYMBOL.search(value)) and not DELIMITER_AT_END.search(value)
     kinds = count_kinds(value)
@@ -279,9 +262,7 @@ def is_word_password(value: str, *, allow_blanks: bool) -> bool:
 
 
 def is_mixed_word(value: str) -> bool:
-    """Return whether a value with letters of other alphabets is one word with letters, digits and symbols: a label
-    is not.
-    """
+    """Return whether a value in another alphabet is one word of letters, digits and symbols, which no label is."""
     has_letters = any(char.isalpha() and not char.isascii() for char in value)
     kinds = (r"[^\W\d_]{2}", r"\d", r"[^\w\s]|_")
     return has_letters and " " not in value and all(re.search(kind, value) for kind in kinds)
@@ -328,22 +309,16 @@ def is_expression(value: str) -> bool:
     """Return whether an unquoted value is an expression or a type of a program."""
     if value[0] in "\"'`[({" or value[-1] in "\"'`" or is_attribute(value) or value.endswith(("{", "(", "[", ":")):
         return True
-    return bool(
-        CALL.fullmatch(value) or TYPE.fullmatch(value) or TYPE_WITH_DIGITS.fullmatch(value) or EXPRESSION.search(value)
-    )
+    return any(kind.fullmatch(value) for kind in (CALL, TYPE, TYPE_WITH_DIGITS)) or bool(EXPRESSION.search(value))
 
 
 def is_attribute(value: str) -> bool:
-    """Return whether an unquoted value is an attribute of a program: `settings.api_key`, but not `s.` and random
-    letters.
-    """
+    """Return whether an unquoted value is an attribute: `settings.api_key`, but not `s.` and random letters."""
     return bool(DOTTED_NAME.fullmatch(value)) and not is_dense(value.split(".")[-1])
 
 
 def is_chosen_password(value: str) -> bool:
-    """Return whether an unquoted word looks like a password that a person chose: several kinds of characters, no
-    word of tests.
-    """
+    """Return whether an unquoted word looks like a password of a person: several kinds of characters, no test word."""
     return (
         count_kinds(value) >= 3
         and len(value) >= 8
@@ -397,4 +372,4 @@ def count_kinds(value: str) -> int:
 def entropy(text: str) -> float:
     """Return the Shannon entropy in bits per character."""
     counts = Counter(text).values()
-    return -sum(n / len(text) * math.log2(n / len(text)) for n in counts) if text else 0.0
+    return -sum(n / len(text) * math.log2(n / len(text)) for n in counts)

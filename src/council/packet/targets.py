@@ -86,11 +86,12 @@ def select(
     tokens = tuple(words) if exact else tuple(_split_words(names, text))
     request = TargetRequest(text, tokens, exact, names, task, full_text.strip() or text)
     chosen = _select_material(request, base, match, stdin is not None)
-    if task == "validate" and stdin is None and not has_other_material and _is_nothing(chosen):
+    has_found = chosen.files or chosen.changes or chosen.note or chosen.skipped
+    if task == "validate" and stdin is None and not has_other_material and not has_found:
         chosen = _select_instead(request, chosen)
     if stdin is not None and not stdin.strip():
         return replace(_note_empty_stdin(chosen), target=text)
-    if stdin is None and _wants_stdin(request):
+    if stdin is None and "-" in (*tokens[:1], *tokens[-1:]):
         raise UsageError('"-" means standard input, but nothing was piped in: pipe something in, or name a file')
     return replace(chosen, target=text, stdin=stdin)
 
@@ -99,10 +100,6 @@ def _note_empty_stdin(chosen: Selection) -> Selection:
     alone = not (chosen.files or chosen.changes)
     skipped = () if alone else (Skipped("stdin", "empty"),)
     return replace(chosen, skipped=(*chosen.skipped, *skipped), note=EMPTY_STDIN if alone else chosen.note)
-
-
-def _is_nothing(chosen: Selection) -> bool:
-    return not (chosen.files or chosen.changes or chosen.note or chosen.skipped)
 
 
 def _select_instead(request: TargetRequest, chosen: Selection) -> Selection:
@@ -144,12 +141,7 @@ def _find_spaced_name(names: FolderNames, words: Sequence[str], at: int) -> str:
 
 def has_changes(root: Path) -> bool:
     """Return whether the work tree has changes to review; False outside a repository."""
-    repo = git.find_repo(root)
-    return bool(repo) and not select_work_tree(root).empty
-
-
-def _wants_stdin(request: TargetRequest) -> bool:
-    return "-" in request.tokens[:1] + request.tokens[-1:]
+    return not select_work_tree(root).empty
 
 
 def _select_material(request: TargetRequest, base: str | None, match: bool, piped: bool) -> Selection:
@@ -205,14 +197,14 @@ def _select_keyword(request: TargetRequest, piped: bool) -> Selection | None:
 def _select_revision(request: TargetRequest) -> Selection | None:
     """Return the changes since a single word that is a commit and not a path."""
     word = request.text
-    repo = (
-        None if word == "-" or request.names.exists(word) or HEX_WORD.fullmatch(word) else git.find_repo(request.root)
-    )
+    repo = None if request.names.exists(word) or HEX_WORD.fullmatch(word) else git.find_repo(request.root)
+    if repo is None:
+        return None
     try:
-        chosen = select_since(repo, word) if repo and repo.resolve_commit(word) else None
+        chosen = select_since(repo, word)
     except UsageError:
         return None
-    return replace(chosen, matched=(f"{_format_word(word)} → changes since {_format_word(word)}",)) if chosen else None
+    return replace(chosen, matched=(f"{_format_word(word)} → changes since {_format_word(word)}",))
 
 
 # Named files
@@ -259,7 +251,7 @@ def _find_paths(request: TargetRequest) -> Iterator[tuple[str, bool]]:
         if resolved := _resolve_path(request, path):
             yield resolved
         elif request.exact:
-            raise UsageError(f'there is no "{_format_word(path)}" here: check the name')
+            raise _missing_file_error(path)
 
 
 def _resolve_path(request: TargetRequest, path: str) -> tuple[str, bool] | None:
@@ -276,11 +268,15 @@ def _resolve_path(request: TargetRequest, path: str) -> tuple[str, bool] | None:
 
 
 def _has_glob_match(request: TargetRequest, pattern: str) -> bool:
-    if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+    if _leads_outside(pattern):
         raise UsageError(
             f'"{_format_word(pattern)}" is outside the folder council was started in: use a relative path inside it'
         )
     return bool(_expand_glob(git.find_repo(request.root), request.root, pattern))
+
+
+def _leads_outside(path: str) -> bool:
+    return Path(path).is_absolute() or ".." in Path(path).parts
 
 
 def _parse_path_word(names: FolderNames, token: str) -> str | None:
@@ -319,16 +315,8 @@ def _is_missing(request: TargetRequest, word: str) -> bool:
 
 
 def is_pathlike(names: FolderNames, word: str) -> bool:
-    """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`,
-    `Node.js` or a URL.
-    """
-    if (
-        not ("/" in word or "." in word)
-        or "://" in word
-        or not re.search(r"\w", word)
-        or Path(word).is_absolute()
-        or ".." in Path(word).parts
-    ):
+    """Return whether a word looks like a path: `core.py`, `docs/`, `./x`, `*.rs`; not `and/or`, `Node.js` or a URL."""
+    if "://" in word or not re.search(r"[/.]", word) or not re.search(r"\w", word) or _leads_outside(word):
         return False
     begins = word.split("/")[0]
     slashed = "/" in word and (word.endswith("/") or begins == "." or names.exists(begins) or is_glob(word))

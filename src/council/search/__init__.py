@@ -49,14 +49,19 @@ def resolve_search(choice: str | None, settings: Settings, env: Mapping[str, str
         return next((name for name, key in _key_variables().items() if env.get(key, "").strip()), None)
     name, value = split_search(str(meant))
     provider = SEARCH.load(name)
+    key = _key_of(provider)
     match getattr(provider, "argument", ""):
         case "ADDRESS":
             word = f"{name}:{_resolve_address(name, value, settings)}"
         case "FOLDER":
             word = f"{name}:{_resolve_files(name, value, settings, folder)}"
         case _:
-            word = _refuse_value(name, value, _key_of(provider))
-    _require_key(name, provider, env)
+            word = name
+            if value:
+                fix = f"set its key in {key}" if key else f"write {name}"
+                raise UsageError(f"{option('search')} {name} takes no value: {fix}")
+    if key and not env.get(key, "").strip():
+        raise _not_enabled(name, "key", f"set {key}, {_alternatives()}")
     return word
 
 
@@ -130,29 +135,15 @@ def resolve_folder(value: str, folder: Path) -> Path:
         return folder.absolute() / value
 
 
-def _refuse_value(name: str, value: str, key: str) -> str:
-    if value:
-        raise UsageError(
-            f"{option('search')} {name} takes no value: {f'set its key in {key}' if key else f'write {name}'}"
-        )
-    return name
-
-
-def _require_key(name: str, provider: Any, env: Mapping[str, str]) -> None:
-    key = _key_of(provider)
-    if key and not env.get(key, "").strip():
-        raise SearchNotEnabled(
-            f"{NOT_ENABLED} The search provider {quote_value(name)} has no key: set {key}, {_alternatives()}"
-        )
+def _not_enabled(name: str, lacking: str, fix: str) -> SearchNotEnabled:
+    return SearchNotEnabled(f"{NOT_ENABLED} The search provider {quote_value(name)} has no {lacking}: {fix}")
 
 
 def _resolve_address(name: str, value: str, settings: Settings) -> str:
     address = value or provider_url(name, settings)
     if not address:
-        raise SearchNotEnabled(
-            f"{NOT_ENABLED} The search provider {quote_value(name)} has no address: "
-            f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search], {_alternatives()}"
-        )
+        use = f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search]"
+        raise _not_enabled(name, "address", f"{use}, {_alternatives()}")
     return _check_url(address)
 
 
@@ -176,10 +167,8 @@ def _check_url(address: str) -> str:
 def _resolve_files(name: str, value: str, settings: Settings, folder: Path) -> str:
     folder_name = value or str(settings.search.get("folder") or "")
     if not folder_name:
-        raise SearchNotEnabled(
-            f"{NOT_ENABLED} The search provider {quote_value(name)} has no folder: "
-            f"use {option('search', f'{name}:FOLDER')} or set folder in [search], {_without_research()}"
-        )
+        use = f"use {option('search', f'{name}:FOLDER')} or set folder in [search]"
+        raise _not_enabled(name, "folder", f"{use}, {_without_research()}")
     path = resolve_folder(folder_name, folder)
     if trouble := _folder_problem(path):
         given = f"{option('search')} {name}" if value else "[search] folder"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from council.search.provider import Hit, SearchClient, SearchError, SearchProvider, SearchSetup, truncate_query
+from council.search.provider import Hit, SearchClient, SearchSetup, WebSearch, truncate_query
 
 BASE_URL = "https://api.search.brave.com"
 MAX_QUERY_CHARS, MAX_QUERY_WORDS = 400, 50  # limits of the API for a query
@@ -10,7 +10,7 @@ AUTH_STATUSES = (401, 403, 422)  # an unknown key returns 422
 FRESHNESS_CODES = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 
 
-class Brave(SearchProvider):
+class Brave(WebSearch):
     name = "brave"
     key_env = "BRAVE_SEARCH_API_KEY"
 
@@ -18,8 +18,8 @@ class Brave(SearchProvider):
         self._client = SearchClient(
             self.name,
             setup.base_url or BASE_URL,
+            f"check {self.key_env}",
             {"X-Subscription-Token": setup.key},
-            auth_hint=f"check {self.key_env}",
             secret=setup.key,
             auth_statuses=AUTH_STATUSES,
         )
@@ -33,10 +33,5 @@ class Brave(SearchProvider):
         if freshness in FRESHNESS_CODES:
             params["freshness"] = FRESHNESS_CODES[freshness]
         answer = await self._client.request_json("GET", "/res/v1/web/search", params=params)
-        web = answer.get("web", {}) if isinstance(answer, dict) else None
-        if not isinstance(web, dict):
-            raise SearchError(f"{self.name} returned an unexpected response")
-        return self._client.parse_hits(web.get("results", []), "description")
-
-    async def close(self) -> None:
-        await self._client.close()
+        web = answer.get("web", {})
+        return self._client.parse_hits(web.get("results", []) if isinstance(web, dict) else None, "description")

@@ -1,6 +1,4 @@
-"""Search provider for local documents: split them into passages and index these with in-memory SQLite full-text
-search.
-"""
+"""Search provider for local documents: their passages are in a full-text index of SQLite in memory."""
 
 from __future__ import annotations
 
@@ -11,19 +9,16 @@ import sqlite3
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from threading import Lock
-from typing import Any, TypeVar
 
 from council.search.provider import Hit, SearchError, SearchProvider, SearchSetup
 from council.search.queries import QUERY_STOP_WORDS
 from council.text_cleanup import redact_line
+from council.threads import run_in_daemon_thread
 
-T = TypeVar("T")
 PASSAGE_WORDS = 100  # per passage, about the size of a snippet
 CHARS_PER_WORD = 6  # average characters of a word, for text without spaces
 MAX_TERMS = 64
@@ -124,21 +119,15 @@ class PassageIndex:
 
     def __init__(self) -> None:
         self.passages: list[Passage] = []
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
         self._db.execute(INDEX_SCHEMA)
 
     def add(self, name: str, text: str) -> None:
         passages = list(split_passages(name, text))
-        first = len(self.passages)
         rows = [
-            (
-                first + n,
-                _separate_characters(passage.name),
-                _separate_characters(passage.heading),
-                _separate_characters(passage.text),
-            )
-            for n, passage in enumerate(passages)
+            (n, *map(_separate_characters, (passage.name, passage.heading, passage.text)))
+            for n, passage in enumerate(passages, len(self.passages))
         ]
         with self._lock:
             self.passages += passages
@@ -196,11 +185,11 @@ class LocalFiles(SearchProvider):
         self._root, self._folder, self._read_file = Path(setup.argument), setup.folder, setup.read_file
         self._index_task: asyncio.Task[PassageIndex] | None = None
         self._stop = threading.Event()
-        self._remarks: dict[str, None] = {}
+        self._remarks: list[str] = []
 
     @property
     def remarks(self) -> Sequence[str]:
-        return list(self._remarks)
+        return self._remarks
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         if self._index_task is None:
@@ -242,20 +231,18 @@ class LocalFiles(SearchProvider):
     def _add_remarks(self, files: Sequence[Path], read: int, left_out: Sequence[Path], passages: int) -> None:
         pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])
         if pdfs and find_spec("pypdf") is None:
-            self._remarks[
-                f'{_format_count(pdfs, "PDF")} not searched: run `pip install "model-council[pdf]"` to read them'
-            ] = None
+            fix = 'run `pip install "model-council[pdf]"` to read them'
+            self._remarks.append(f"{_format_count(pdfs, 'PDF')} not searched: {fix}")
             left_out = [path for path in left_out if path.suffix.lower() != ".pdf"]
         if read < len(files):
             limits = f"{MAX_FILES:,} files, {MAX_TOTAL_BYTES // 2**20} MB, {READ_TIMEOUT_S:g} s"
-            self._remarks[
-                f"only {read:,} of {len(files):,} files were read (limits: {limits}): use a smaller folder"
-            ] = None
+            read_files = f"only {read:,} of {len(files):,} files were read"
+            self._remarks.append(f"{read_files} (limits: {limits}): use a smaller folder")
         if left_out:
             why = "secret, not text, too large or not readable"
-            self._remarks[f"{_format_count(len(left_out), 'file')} skipped ({_format_names(left_out)}): {why}"] = None
+            self._remarks.append(f"{_format_count(len(left_out), 'file')} skipped ({_format_names(left_out)}): {why}")
         if not passages:
-            self._remarks["that folder contains no searchable documents"] = None
+            self._remarks.append("that folder contains no searchable documents")
 
 
 def list_documents(root: Path) -> list[Path]:
@@ -288,24 +275,3 @@ def _file_size(path: Path) -> int:
 
 def _format_count(n: int, what: str) -> str:
     return f"{n:,} {what} was" if n == 1 else f"{n:,} {what}s were"
-
-
-async def run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """Run work in a daemon thread, so that a hanging document parser cannot block the exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def deliver(set_outcome: Callable[[Any], None], outcome: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(lambda: None if future.done() else set_outcome(outcome))
-
-    def run() -> None:
-        try:
-            result = work()
-        except Exception as error:
-            deliver(future.set_exception, error)
-        else:
-            deliver(future.set_result, result)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await future

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from urllib.parse import unquote, urlsplit
@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from council.search.queries import truncate_at_word
 from council.settings.network import proxy_for
 from council.text_cleanup import mask_values, strip_invisible, strip_to_line
+from council.types import Json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -96,30 +97,22 @@ INLINE_TAG = re.compile(
 INVALID_URL_CHARS = re.compile(r"[\s<>\"\\\x7f-\xa0]")
 
 
+@dataclass(slots=True)
 class SearchClient:
     """HTTP client of one provider."""
 
-    def __init__(
-        self,
-        name: str,
-        base_url: str,
-        headers: Mapping[str, str],
-        *,
-        auth_hint: str,
-        secret: str = "",
-        auth_statuses: tuple[int, ...] = (401, 403),
-    ) -> None:
-        self.name = name
-        self.base_url = base_url.rstrip("/")
-        self.headers = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
-        self.secret = secret
-        self.auth_hint = auth_hint  # hint for the user after a status in `auth_statuses`
-        self.auth_statuses = auth_statuses
-        self._session: ClientSession | None = None
+    name: str
+    base_url: str
+    auth_hint: str  # for the user after a status in `auth_statuses`
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secret: str = ""
+    auth_statuses: tuple[int, ...] = (401, 403)
+    _session: ClientSession | None = field(default=None, init=False)
 
-    async def request_json(self, method: str, path: str, **request_args: Any) -> Any:
+    async def request_json(self, method: str, path: str, **request_args: Any) -> Json:
         """Send a request and return the JSON response; raise only SearchError."""
-        async with self._convert_errors(), self._request(method, self.base_url + path, request_args) as response:
+        url = self.base_url.rstrip("/") + path
+        async with self._convert_errors(), self._request(method, url, request_args) as response:
             if not 200 <= response.status < 300:
                 raise self._status_error(response)
             return self._parse_json(await self._read_body(response), response.content_type)
@@ -127,8 +120,7 @@ class SearchClient:
     def parse_hits(self, results: Any, snippet_field: str) -> list[Hit]:
         """Return the usable results; `snippet_field` is the provider's field name for the text."""
         if not isinstance(results, list):
-            raise SearchError(f"{self.name} returned an unexpected response")
-        rows = [row for row in results if isinstance(row, dict)]
+            raise self._unexpected()
         made = [
             Hit(
                 self._clean_text(row.get("title")),
@@ -136,9 +128,13 @@ class SearchClient:
                 self._clean_text(row.get(snippet_field)),
                 invisible=sum(_count_invisible(row.get(field)) for field in ("title", snippet_field)),
             )
-            for row in rows
+            for row in results
+            if isinstance(row, dict)
         ]
         return [hit for hit in made if hit.url]
+
+    def _unexpected(self) -> SearchError:
+        return SearchError(f"{self.name} returned an unexpected response")
 
     async def close(self) -> None:
         if self._session:
@@ -149,7 +145,8 @@ class SearchClient:
         import aiohttp
 
         if self._session is None:  # the caller sets the timeout
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), headers=self.headers)
+            headers = {"Accept": "application/json", "Accept-Encoding": "identity", **self.headers}
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), headers=headers)
             self._session._retry_connection = False  # the caller retries
         return self._session.request(method, url, proxy=proxy_for(url), allow_redirects=False, **request_args)
 
@@ -196,21 +193,23 @@ class SearchClient:
                 raise SearchError(f"{self.name} returned more than {MAX_BODY_BYTES // 2**20} MB")
         return body
 
-    def _parse_json(self, body: bytes, kind: str) -> Any:
+    def _parse_json(self, body: bytes, kind: str) -> Json:
         try:
-            return json.loads(body)
+            answer = json.loads(body)
         except (ValueError, RecursionError):
             page = kind in ("text/html", "application/xhtml+xml") or body.lstrip()[:1] == b"<"
             raise SearchError(
                 f"{self.name} returned {'a web page' if page else 'invalid JSON'} instead of results"
             ) from None
+        if not isinstance(answer, dict):
+            raise self._unexpected()
+        return answer
 
     def _clean_text(self, value: Any) -> str:
         if not isinstance(value, str):
             return ""
-        return mask_values(
-            strip_to_line(html.unescape(HTML_TAG.sub(_tag_replacement, value[:MAX_TEXT_CHARS]))), [self.secret]
-        )
+        text = HTML_TAG.sub(lambda tag: "" if INLINE_TAG.match(tag[0]) else " ", value[:MAX_TEXT_CHARS])
+        return mask_values(strip_to_line(html.unescape(text)), [self.secret])
 
     def _clean_url(self, value: Any) -> str:
         """Return a valid http(s) URL without credentials or our key, else ""."""
@@ -229,12 +228,17 @@ class SearchClient:
         return url if good and not leaks and len(url) <= MAX_URL_CHARS and not INVALID_URL_CHARS.search(url) else ""
 
 
+class WebSearch(SearchProvider):
+    """A provider on the web, whose client is closed with it."""
+
+    _client: SearchClient
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
 def _count_invisible(value: Any) -> int:
     return strip_invisible(html.unescape(value[:MAX_TEXT_CHARS]))[1] if isinstance(value, str) else 0
-
-
-def _tag_replacement(tag: re.Match[str]) -> str:
-    return "" if INLINE_TAG.match(tag[0]) else " "
 
 
 def _parse_retry_after(value: str | None) -> float:

@@ -22,59 +22,42 @@ from council.text_cleanup import strip_invisible, strip_to_line, truncate
 MAX_SCAN_CHARS = 4_000  # characters that are scanned
 _SENTENCE_START = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # start of a line or sentence
 
-INSTRUCTION_PATTERNS: dict[str, tuple[re.Pattern[str], ...]] = {
-    "tells its reader to ignore instructions": (
-        re.compile(
-            r"\b(?:ignore|disregard|forget|override|bypass|do not follow)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|all|any|your|these|those|system)\b"
-            r"[^.\n]{0,30}\b(?:instructions?|prompts?|rules|directions|guidelines|directives|messages?|context)\b",
-            re.I,
-        ),
-        re.compile(r"\b(?:new|updated|real|actual) instructions?\s*:", re.I),
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+INSTRUCTION_PATTERNS = {
+    "tells its reader to ignore instructions": _any_of(
+        r"\b(?:ignore|disregard|forget|override|bypass|do not follow)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|all|any|your|these|those|system)\b"
+        r"[^.\n]{0,30}\b(?:instructions?|prompts?|rules|directions|guidelines|directives|messages?|context)\b",
+        r"\b(?:new|updated|real|actual) instructions?\s*:",
     ),
-    "gives its reader another role": (
-        re.compile(
-            r"\byou are now (?:an? |the |my |acting|called|named|no longer|free\b|dan\b|in \w+ mode|unrestricted)", re.I
-        ),
-        re.compile(
-            r"\b(?:from now on|for the rest of this conversation),? (?:you|act|respond|answer|always|only)\b", re.I
-        ),
-        re.compile(
-            r"\b(?:act|behave|respond) as (?:if you (?:are|were)|an? (?:unrestricted|different|new|evil))\b", re.I
-        ),
-        re.compile(
-            _SENTENCE_START + r"(?:system|assistant|developer)(?: (?:prompt|message|note|override))?\s*:(?!:)", re.I
-        ),
-        re.compile(r"<\|[a-z_]{2,30}\|>|\[/?INST\]|</?(?:system|assistant|instructions?)>", re.I),
+    "gives its reader another role": _any_of(
+        r"\byou are now (?:an? |the |my |acting|called|named|no longer|free\b|dan\b|in \w+ mode|unrestricted)",
+        r"\b(?:from now on|for the rest of this conversation),? (?:you|act|respond|answer|always|only)\b",
+        r"\b(?:act|behave|respond) as (?:if you (?:are|were)|an? (?:unrestricted|different|new|evil))\b",
+        _SENTENCE_START + r"(?:system|assistant|developer)(?: (?:prompt|message|note|override))?\s*:(?!:)",
+        r"<\|[a-z_]{2,30}\|>|\[/?INST\]|</?(?:system|assistant|instructions?)>",
     ),
-    "asks for the prompt or the context": (
-        re.compile(
-            r"\b(?:reveal|show|print|repeat|output|tell|disclose|send|leak|exfiltrate|recite|give|write out)\b[^.\n]{0,40}"
-            r"\b(?:system prompt|system message|your (?:\w+ )?(?:instructions|prompt|context|rules|secrets|api keys?)"
-            r"|(?:hidden|initial|original) (?:prompt|instructions)|(?:prompt|instructions|text|words|conversation|everything) above)\b",
-            re.I,
-        ),
+    "asks for the prompt or the context": _any_of(
+        r"\b(?:reveal|show|print|repeat|output|tell|disclose|send|leak|exfiltrate|recite|give|write out)\b[^.\n]{0,40}"
+        r"\b(?:system prompt|system message|your (?:\w+ )?(?:instructions|prompt|context|rules|secrets|api keys?)"
+        r"|(?:hidden|initial|original) (?:prompt|instructions)|(?:prompt|instructions|text|words|conversation|everything) above)\b",
     ),
 }
-MARKUP_PATTERNS: dict[str, tuple[re.Pattern[str], ...]] = {
-    "holds script": (
-        re.compile(
-            r"<\s*/?\s*(?:script|iframe|object|embed)\b|\bjavascript:(?=[^\s])|\bdata:text/html|\bon(?:error|load|click|mouseover)\s*=\s*[\"'\w]",
-            re.I,
-        ),
-        re.compile(r"\b(?:eval|exec|Function|setTimeout|document\.write)\s*\(\s*[^\s)]"),
+MARKUP_PATTERNS = {
+    "holds script": _any_of(
+        r"<\s*/?\s*(?:script|iframe|object|embed)\b|\bjavascript:(?=[^\s])|\bdata:text/html|\bon(?:error|load|click|mouseover)\s*=\s*[\"'\w]",
+        r"\b(?-i:eval|exec|Function|setTimeout|document\.write)\s*\(\s*[^\s)]",
     ),
-    "gives commands to run": (
-        re.compile(r"\b(?:run|execute|paste|type in|enter) (?:the following|this|these)\b", re.I),
-        re.compile(
-            r"\brm\s+-(?:rf|fr|r\s+-f|f\s+-r)\b|\b(?:curl|wget)\b[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bmkfs\.|:\(\)\s*\{"
-        ),
-        re.compile(
-            r"\b(?:call|invoke|use) your \S{1,40}(?: \S{1,40})? ?tools?\b|</?(?:tool_call|function_call|tool_use)\b",
-            re.I,
-        ),
+    "gives commands to run": _any_of(
+        r"\b(?:run|execute|paste|type in|enter) (?:the following|this|these)\b",
+        r"\brm\s+-(?:rf|fr|r\s+-f|f\s+-r)\b|\b(?:curl|wget)\b[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bmkfs\.|:\(\)\s*\{",
+        r"\b(?:call|invoke|use) your \S{1,40}(?: \S{1,40})? ?tools?\b|</?(?:tool_call|function_call|tool_use)\b",
     ),
-    "holds a fence": (
-        re.compile(r"<<<|>>>(?! (?:import|from|print|def|class|for|if|with|[a-zA-Z_][\w.]*\s*[=(\[]|[\d\"'(\[{]))"),
+    "holds a fence": _any_of(
+        r"<<<|>>>(?! (?:import|from|print|def|class|for|if|with|[a-zA-Z_][\w.]*\s*[=(\[]|[\d\"'(\[{]))"
     ),
 }
 REASONS = INSTRUCTION_PATTERNS | MARKUP_PATTERNS
@@ -100,10 +83,8 @@ def scan_url(url: str) -> list[str]:
     return _match_reasons(INSTRUCTION_PATTERNS, words)
 
 
-def _match_reasons(patterns_by_reason: Mapping[str, Sequence[re.Pattern[str]]], text: str) -> list[str]:
-    return [
-        reason for reason, patterns in patterns_by_reason.items() if any(pattern.search(text) for pattern in patterns)
-    ]
+def _match_reasons(patterns: Mapping[str, re.Pattern[str]], text: str) -> list[str]:
+    return [reason for reason, pattern in patterns.items() if pattern.search(text)]
 
 
 def _is_encoded(run: str) -> bool:

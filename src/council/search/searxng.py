@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from council.search.provider import Hit, SearchClient, SearchError, SearchProvider, SearchSetup
+from council.search.provider import Hit, SearchClient, SearchSetup, WebSearch
 
 
-class Searxng(SearchProvider):
+class Searxng(WebSearch):
     name = "searxng"
     argument = "ADDRESS"
 
     def __init__(self, setup: SearchSetup) -> None:
         self._client = SearchClient(
-            self.name, setup.argument, {}, auth_hint="allow the format json under search.formats in its settings"
+            self.name, setup.argument, "allow the format json under search.formats in its settings"
         )
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
@@ -19,9 +19,4 @@ class Searxng(SearchProvider):
         if freshness != "none":
             params["time_range"] = freshness
         answer = await self._client.request_json("GET", "/search", params=params)
-        if not isinstance(answer, dict):
-            raise SearchError(f"{self.name} returned an unexpected response")
         return self._client.parse_hits(answer.get("results"), "content")[:max_results]
-
-    async def close(self) -> None:
-        await self._client.close()

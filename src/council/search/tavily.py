@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from council.search.provider import Hit, SearchClient, SearchError, SearchProvider, SearchSetup, truncate_query
+from council.search.provider import Hit, SearchClient, SearchSetup, WebSearch, truncate_query
 
 BASE_URL = "https://api.tavily.com"
 MAX_QUERY_CHARS = 400  # characters of a query; limit of the API
 
 
-class Tavily(SearchProvider):
+class Tavily(WebSearch):
     name = "tavily"
     key_env = "TAVILY_API_KEY"
 
@@ -18,8 +18,8 @@ class Tavily(SearchProvider):
         self._client = SearchClient(
             self.name,
             setup.base_url or BASE_URL,
+            f"check {self.key_env}",
             {"Authorization": f"Bearer {setup.key}"},
-            auth_hint=f"check {self.key_env}",
             secret=setup.key,
         )
 
@@ -32,9 +32,4 @@ class Tavily(SearchProvider):
         if freshness != "none":
             body["time_range"] = freshness
         answer = await self._client.request_json("POST", "/search", json=body)
-        if not isinstance(answer, dict):
-            raise SearchError(f"{self.name} returned an unexpected response")
         return self._client.parse_hits(answer.get("results"), "content")
-
-    async def close(self) -> None:
-        await self._client.close()

@@ -12,7 +12,6 @@ import os
 import re
 import socket
 import sys
-import threading
 import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -31,6 +30,7 @@ from council.members.base import check_key
 from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_body, parse_retry_after
 from council.settings.network import is_loopback, proxy_for
 from council.text_cleanup import redact_line
+from council.threads import run_in_daemon_thread
 from council.types import Delivery, current_delivery
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _resolver_class() -> type[AbstractResolver]:
         """
 
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
-            found = await _run_in_daemon_thread(partial(_look_up, host, port, family))
+            found = await run_in_daemon_thread(partial(_look_up, host, port, family))
             numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
             return [
                 ResolveResult(hostname=host, host=address, port=port, family=kind, proto=proto, flags=numeric)
@@ -188,32 +188,6 @@ def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
             text = socket.getnameinfo(address, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0]
         found.append((int(kind), proto, text))
     return found
-
-
-async def _run_in_daemon_thread(work: Callable[[], T]) -> T:
-    """Return the result of blocking work. If the caller is cancelled, the thread is left alone."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def run() -> None:
-        try:
-            outcome = partial(_settle, future, work(), None)
-        except Exception as error:
-            outcome = partial(_settle, future, None, error)
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(outcome)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await future
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
 
 
 ReadResponse = Callable[["ClientResponse", asyncio.Timeout], Awaitable[T]]
