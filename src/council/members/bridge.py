@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NotRequired, TypedDict
 
 from council.errors import ConfigError, Fault
-from council.members.base import MemberContext, OnDelta, Progress, check_key
+from council.members.base import Member, MemberContext, OnDelta, check_key
 from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_json
 from council.members.wires.wire import append_schema
 from council.settings import Provider
@@ -68,10 +68,7 @@ class BridgeRequest(TypedDict):
     attachments: NotRequired[list[SentFile]]
 
 
-class BridgeMember:
-    small = False
-    free = False
-
+class BridgeMember(Member):
     def __init__(
         self,
         name: str,
@@ -117,9 +114,6 @@ class BridgeMember:
         if ask.effort is not None:
             settings["thinking"] = ask.effort
         return settings
-
-    async def ready(self, progress: Progress) -> None:
-        """Do nothing: no download is needed."""
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         check_key(self.secret)

@@ -13,18 +13,18 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
 from council.errors import ConfigError, Fault
-from council.members.base import MemberContext, OnDelta, Progress
+from council.members.base import Member, MemberContext, OnDelta
 from council.members.cli_output import CONTROL_SEQUENCES, READERS, AgentOutput, OutputParser, strip_escapes
 from council.members.cli_process import AgentTimeouts, ProcessResult, format_tails, run_process
 from council.members.cli_sandbox import (
     AGENTS,
     DEPTH_VARIABLE,
-    Agent,
     AgentRequest,
     Flag,
     council_depth,
@@ -76,6 +76,7 @@ FAILURE_MESSAGES = (
 )
 # A setting of ours that another version of codex reads differently: "Error loading config.toml: … in `agents`".
 REJECTED_SETTING = re.compile(r"error loading config.*?\bin `([\w.-]+)`", re.I | re.S)
+PLACEHOLDER = re.compile(r"{(\w+)}")
 ERROR_LINE = re.compile(r"error|fail|invalid|denied|unable|cannot|could not|not ", re.I)
 
 
@@ -99,11 +100,7 @@ FileVersion = tuple[str, int, int, int]  # path, times of the last change of its
 _executables: dict[FileVersion, ExecutableInfo] = {}
 
 
-class CliAgentMember:
-    small = False
-    free = False  # billed to a login or a key
-    backoff = 0.5
-
+class CliAgentMember(Member):
     def __init__(
         self,
         name: str,
@@ -116,7 +113,9 @@ class CliAgentMember:
     ) -> None:
         kind, _, self.model = name.removeprefix("cli:").partition(":")
         self.name, self.vendor, self.env = name, vendor, dict(env)
-        self.agent = _find_agent(kind, name)
+        if kind not in AGENTS:
+            raise ConfigError(f'"{name}" is not a supported command-line agent: use one of {", ".join(AGENTS)}')
+        self.agent = AGENTS[kind]
         self.timeouts, self.pass_env = AgentTimeouts(first_byte, idle), tuple(pass_env)
         self._probe_lock = asyncio.Lock()
         if council_depth(env):
@@ -136,9 +135,6 @@ class CliAgentMember:
             "bare": ask.bare,
         }
         return encode_json(request)
-
-    async def ready(self, progress: Progress) -> None:
-        """Do nothing: the first call probes the executable."""
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         request: AgentRequest = json.loads(body)
@@ -193,9 +189,8 @@ class CliAgentMember:
 
     def _build_flags(self, info: ExecutableInfo, values: Mapping[str, str]) -> Iterator[str]:
         for flag in filter(info.supports, self.agent.flags):
-            placeholders = [name for part in flag for name in re.findall(r"{(\w+)}", part)]
-            if all(name in values for name in placeholders):
-                yield from (_fill_placeholders(part, values) for part in flag)
+            with suppress(KeyError):  # the request does not have what this flag says
+                yield from [PLACEHOLDER.sub(lambda found: values[found[1]], part) for part in flag]
 
     def _to_answer(self, parser: OutputParser, result: ProcessResult, request: AgentRequest) -> Answer:
         output = parser.output
@@ -289,9 +284,6 @@ class CliAgentMember:
                 return ""
         return parser.text
 
-    async def close(self) -> None:
-        """Do nothing: each call ends its process."""
-
 
 def _file_version(path: Path) -> FileVersion:
     """Return what changes when an agent is updated. Installers may keep the time and the size of a start script."""
@@ -332,22 +324,10 @@ def _load_help_rows(env: Mapping[str, str]) -> dict[str, StoredHelp]:
         return {}
 
 
-def _find_agent(kind: str, name: str) -> Agent:
-    if kind not in AGENTS:
-        raise ConfigError(f'"{name}" is not a supported command-line agent: use one of {", ".join(AGENTS)}')
-    return AGENTS[kind]
-
-
 def vendor_model_id(name: str) -> str:
     """Return the vendor's model id; a name that is not in the catalogue is passed as written."""
     model = catalogue().find(name)
     return next(iter(model.ids.values()), name) if model else name
-
-
-def _fill_placeholders(part: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        part = part.replace(f"{{{name}}}", value)
-    return part
 
 
 def _flatten_messages(messages: list[Message]) -> tuple[str, str]:
@@ -382,17 +362,12 @@ def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
     for stream in (result.stderr_tail, result.stdout_tail):
         text = strip_escapes(stream).strip()
         if match := re.search(r"^[\[{]", text, re.MULTILINE):
-            text = text[: match.start()] + _error_message(text[match.start() :])
+            error = _parse_error(text[match.start() :])
+            text = text[: match.start()] + (error.message if error else "")
         lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
         if lines:
             return next(filter(ERROR_LINE.search, lines), lines[-1])
     return output.warning or "no reason given"
-
-
-def _error_message(text: str) -> str:
-    """Return the error message inside a JSON object, or ""."""
-    error = _parse_error(text)
-    return error.message if error else ""
 
 
 def _parse_error(text: str) -> ErrorResponse | None:

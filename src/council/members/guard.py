@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar, cast
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from council.errors import CouncilError, Fault, describe_error, is_interrupt, running_task
 from council.members.base import Member, OnDelta, Progress
@@ -24,19 +25,19 @@ def make_member_fault(error: BaseException) -> Fault:
     return Fault("member", describe_error(error))
 
 
-async def _run_apart(code: Awaitable[T]) -> T:
-    """Run a member's code in a task of its own. Return its result or raise its exception; a cancellation ends both
-    tasks.
+async def _run_apart(code: Callable[[], Awaitable[T]], *passed: type[Exception]) -> T:
+    """Run a member's code in a task of its own and return its result; a cancellation ends both tasks.
 
-    Code may cancel the task it runs in, as `asyncio.TaskGroup` does when a task of it fails, and before Python 3.13 the
-    group leaves a mark that looks like a cancellation from outside.
+    An exception becomes the fault of the member, unless it is a Fault, an interrupt or of a class in `passed`. Code may
+    cancel the task it runs in, as `asyncio.TaskGroup` does when a task of it fails, and before Python 3.13 the group
+    leaves a mark that looks like a cancellation from outside.
     """
     task = asyncio.current_task()
     cancellations = task.cancelling() if task else 0
 
     async def catch() -> tuple[T, None] | tuple[None, BaseException]:
         try:
-            return await code, None
+            return await code(), None
         except BaseException as error:  # a task that ends with SystemExit would end the event loop
             return None, error
 
@@ -48,14 +49,7 @@ async def _run_apart(code: Awaitable[T]) -> T:
         if is_cancellation:
             raise error
         raise asyncio.CancelledError from error  # the member has made its own exception of the cancellation
-    if is_cancellation:
-        raise make_member_fault(error) from error
-    raise error
-
-
-def _convert(error: BaseException, task: asyncio.Task[Any] | None) -> NoReturn:
-    """Raise an exception of a member's code as its fault; an interrupt as it is."""
-    if isinstance(error, Fault) or is_interrupt(error, task):
+    if not is_cancellation and (isinstance(error, (Fault, *passed)) or is_interrupt(error, task)):
         raise error
     raise make_member_fault(error) from error
 
@@ -75,7 +69,9 @@ def prepare_request(member: Member, ask: Ask) -> bytes:
     try:
         body = member.prepare(ask)
     except BaseException as error:
-        _convert(error, task)
+        if isinstance(error, Fault) or is_interrupt(error, task):
+            raise
+        raise make_member_fault(error) from error
     if not isinstance(body, bytes):
         raise make_member_fault(TypeError(f"prepare returned {type(body).__name__}, not bytes"))
     return body
@@ -83,12 +79,7 @@ def prepare_request(member: Member, ask: Ask) -> bytes:
 
 async def send_request(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
     """Send a request and return the answer, or raise a Fault, a TimeoutError, or the cancellation of this task."""
-    try:
-        return await _run_apart(_send_and_check(member, body, on_delta))
-    except (asyncio.CancelledError, TimeoutError):
-        raise
-    except BaseException as error:
-        _convert(error, asyncio.current_task())
+    return await _run_apart(partial(_send_and_check, member, body, on_delta), TimeoutError)
 
 
 async def _send_and_check(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
@@ -114,39 +105,24 @@ def check_delta(piece: object) -> None:
 
 async def probe_member(member: Member) -> str:
     """Return the line of a member's probe, or raise a CouncilError."""
-    try:
-        return str(await _run_apart(member.probe()))
-    except (asyncio.CancelledError, CouncilError):
-        raise
-    except BaseException as error:
-        _convert(error, asyncio.current_task())
+    return str(await _run_apart(member.probe, CouncilError))
 
 
 async def make_ready(member: Member, progress: Progress) -> Member:
     """Download or start what a member needs. Return the member, or one that fails if its code does."""
     try:
-        await _run_apart(member.ready(progress))
+        await _run_apart(partial(member.ready, progress), CouncilError)
     except Fault as fault:
         return cast(Member, UnavailableMember(member, fault))
-    except (asyncio.CancelledError, CouncilError):
-        raise
-    except BaseException as error:
-        if is_interrupt(error, asyncio.current_task()):
-            raise
-        return cast(Member, UnavailableMember(member, make_member_fault(error)))
     return member
 
 
 async def close_member(member: Member) -> None:
     """Close a member. A failure is logged: the answers are stored, and the other members have to be closed too."""
     try:
-        await _run_apart(member.close())
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:
-        if is_interrupt(error, asyncio.current_task()):
-            raise
-        logger.warning("the member %s could not be closed: %s", member.name, describe_error(error))
+        await _run_apart(member.close)
+    except Fault as fault:
+        logger.warning("the member %s could not be closed: %s", member.name, fault.detail)
 
 
 class UnavailableMember:

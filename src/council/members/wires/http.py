@@ -16,6 +16,7 @@ import threading
 import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -192,28 +193,19 @@ def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
 
 async def _run_in_daemon_thread(work: Callable[[], T]) -> T:
     """Return the result of blocking work. If the caller is cancelled, the thread is left alone."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # so that a cancellation leaves it to the thread
 
     def run() -> None:
         try:
-            outcome = partial(_settle, future, work(), None)
+            result = work()
         except Exception as error:
-            outcome = partial(_settle, future, None, error)
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(outcome)
+            future.set_exception(error)
+        else:
+            future.set_result(result)
 
     threading.Thread(target=run, daemon=True).start()
-    return await future
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+    return await asyncio.wrap_future(future)
 
 
 ReadResponse = Callable[["ClientResponse", asyncio.Timeout], Awaitable[T]]

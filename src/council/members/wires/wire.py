@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
-from council.members.base import MAX_CACHE_POINTS, CacheRules, OnDelta, Progress
+from council.members.base import MAX_CACHE_POINTS, CacheRules, Member, OnDelta
 from council.members.wires.error_responses import is_refusal
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
@@ -46,9 +46,7 @@ def _shutdown_date(model: Any) -> str:
     return date if isinstance(date, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", date) else ""
 
 
-class WireMember:
-    """Member behind an HTTP endpoint."""
-
+class WireMember(Member):
     parser: ClassVar[type[StreamParser]]
     path: str  # request path under base_url
     list_path: ClassVar[str] = "/models"  # for all models in one page
@@ -112,9 +110,6 @@ class WireMember:
 
     def prepare(self, ask: Ask) -> bytes:
         return encode_json(self.body(ask))
-
-    async def ready(self, progress: Progress) -> None:
-        """Do nothing: an endpoint needs no download."""
 
     async def connect_ahead(self) -> None:
         """Open a connection for the first request, if none is open and there is no proxy.
