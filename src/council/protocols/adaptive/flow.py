@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from council.answer_filter import clean_answer
 from council.engine.agreement import NotedAgreement, assess_notes, round_voices
@@ -15,16 +15,14 @@ from council.protocols.adaptive.rules import (
     SKIPPED_BY_AGREEMENT,
     SKIPPED_BY_POINTS,
     AdaptiveDetails,
-    Decision,
+    DecisionRow,
     Decisions,
-    FirstAnswers,
     choose_author,
     choose_first_seats,
     choose_reader,
     choose_speakers,
     choose_stand_in,
     choose_supported,
-    compare_by_conclusions,
     compare_first_answers,
     count_room,
     describe_points,
@@ -39,12 +37,8 @@ from council.protocols.adaptive.rules import (
     select_points,
     settle_errors,
 )
-from council.protocols.common.check import (
-    list_check_facts,
-    make_open_error,
-    number_errors,
-)
-from council.protocols.common.conclusions import Comparison, compare_all
+from council.protocols.common.check import FoundError, list_check_facts, make_open_error, number_errors
+from council.protocols.common.conclusions import LEVELS, Comparison, compare_all
 from council.protocols.common.issues import SEVERE
 from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers, is_dispute
@@ -59,18 +53,7 @@ class Progress:
 
     answers: Round[Answer]
     asked: int
-    decisions: list[Decision] = field(default_factory=list)
-
-    @property
-    def has_absent_check(self) -> bool:
-        """Return whether a call for a check was made without an answer: the phases after it save nothing then."""
-        return any(decision.reason == "not_checked" for decision in self.decisions)
-
-    def as_json(self) -> Decisions:
-        """Return the decisions as fields of the report."""
-        stop = next((one.as_json() for one in self.decisions if one.is_stop), None)
-        others = [one.as_json() for one in self.decisions if not one.is_stop]
-        return {"stopped": stop, "continued": others}
+    decisions: Decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +69,25 @@ class Check:
         return self.own.seat
 
     @property
+    def errors(self) -> dict[str, FoundError]:
+        return number_errors({self.reader.name: self.said} if self.said else {})
+
+    @property
     def facts(self) -> CheckFacts:
         """Return the check for the report. Small errors stay as remarks."""
-        if self.said is None:
-            return CheckFacts((), self.author.seat.name)
-        errors = number_errors({self.reader.name: self.said})
-        rows = tuple(make_open_error(name, error) for name, error in errors.items())
-        readers = (self.reader.name,)
+        readers = (self.reader.name,) if self.said else ()
+        rows = tuple(make_open_error(name, error) for name, error in self.errors.items())
         return CheckFacts(readers, self.author.seat.name, rows, last_readers=readers)
 
     @property
     def objections(self) -> list[Difference]:
-        """Return the severe errors as points between the author and the reader; without one, their conclusions if
-        they differ.
-        """
+        """Return the severe errors as points of author and reader; without one, their conclusions if they differ."""
         if self.said is None:
             return []
-        errors = number_errors({self.reader.name: self.said})
-        severe = {name: error for name, error in errors.items() if error.severity in SEVERE}
-        points = list_objections(self.author.seat.name, self.reader.name, severe)
-        conclusions = compare_by_conclusions([self.author, self.own])
-        return points or ([conclusions] if is_dispute(conclusions) else [])
+        severe = [error for error in self.errors.values() if error.severity in SEVERE]
+        conclusions = join_conclusions([self.author, self.own], missing="none stated")
+        points = [conclusions] if is_dispute(conclusions) else []
+        return list_objections(self.author.seat.name, self.reader.name, severe) or points
 
     def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
         """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend
@@ -130,25 +111,28 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     progress = await ask_first_seats(council, order)
     opening = compare_first_answers(progress.answers, council.question.text)
     check = None
-    if opening.may_stop:
+    if opening.reason == "agreed":
         check = await check_answer(council, progress, choose_author(progress.answers, prices))
         if decide_after_check(council, progress, check, SKIPPED_BY_AGREEMENT):
-            return return_checked_answer(progress, check, opening.comparison, make_agreement(progress.answers))
+            noted = assess_notes(None, round_voices(progress.answers))
+            noted = noted._replace(agreement="full", shared_by=tuple(progress.answers))
+            return return_checked_answer(progress, check, opening.comparison, noted)
     else:
-        decide_to_continue(council, progress, opening)
+        why = describe_reason(opening.reason, opening.seats)
+        progress.decisions["continued"].append({"after": "answer", "reason": opening.reason, "why": why})
+        council.note("did not stop after the first answers", why=why)
     await ask_other_seats(council, progress, order)
     # The check, or a difference between the only two answers, names the points without the clerk.
     if check and check.said:
         return await argue_and_write(council, progress, check.objections, check)
     if len(order) == 2 and opening.comparison == "different":
-        return await argue_and_write(council, progress, [compare_by_conclusions(list(progress.answers.values()))])
+        return await argue_and_write(council, progress, [join_conclusions(progress.answers.values())])
     points = await compare_answers(council, progress.answers, "points")
     progress.asked += points.state in ("answered", "absent")
-    conclusions = {name: said.reply.conclusion for name, said in progress.answers.items()}
-    comparison = compare_all(list(conclusions.values()), council.question.text)
+    comparison = compare_all([said.reply.conclusion for said in progress.answers.values()], council.question.text)
     disputed = list(points.disputed)
     if points.state == "answered" and not disputed and comparison == "different":  # code knows better than the clerk
-        disputed = [join_conclusions(conclusions)]
+        disputed = [join_conclusions(progress.answers.values())]
     # An absent check is not asked again: with its calls the run would make more than collaborative.
     if check is None and is_shared(points, progress.answers) and not disputed:
         author = choose_supported(progress.answers, prices)
@@ -179,7 +163,7 @@ async def ask_first_seats(council: Council, order: Sequence[Seat]) -> Progress:
         async with council.phase(f"draft/{number}"):  # after `answer` has ended: its absences are final on a resume
             later = await council.poll([seat], "adaptive/answer", quorum=0, reply=Answer)
         answers = join_rounds(council.members, answers, later)
-    return Progress(answers, len(asked))
+    return Progress(answers, len(asked), {"stopped": None, "continued": []})
 
 
 async def ask_other_seats(council: Council, progress: Progress, order: Sequence[Seat]) -> None:
@@ -231,29 +215,17 @@ async def check_answer(council: Council, progress: Progress, author: Statement[A
 def decide_after_check(council: Council, progress: Progress, check: Check, skipped: Sequence[str]) -> bool:
     """Record whether the check allows a stop, and why."""
     reason = judge_check(check.said.reply if check.said else None)
-    author, reader = check.author.seat.name, check.reader.name
-    why = describe_reason(reason, list(progress.answers), author, reader)
-    is_stop = reason == "confirmed"
+    why = describe_reason(reason, list(progress.answers), check.author.seat.name, check.reader.name)
+    decision: DecisionRow = {"after": "check", "reason": reason, "why": why}
+    if reason != "confirmed":
+        progress.decisions["continued"].append(decision)
+        council.note("did not stop after the check", why=why)
+        return False
     is_asked = {*progress.answers, *progress.answers.absent} >= {seat.name for seat in council.members}
-    phases = tuple(name for name in skipped if not (name == "draft" and is_asked))
-    decision = Decision("check", reason, why, is_stop, phases if is_stop else ())
-    progress.decisions.append(decision)
-    what = "stopped after the check" if is_stop else "did not stop after the check"
-    council.note(what, why=why, skipped=decision.skipped)
-    return is_stop
-
-
-def decide_to_continue(council: Council, progress: Progress, opening: FirstAnswers) -> None:
-    """Record why the first answers do not allow a stop."""
-    decision = Decision("answer", opening.reason, describe_reason(opening.reason, opening.seats))
-    progress.decisions.append(decision)
-    council.note("did not stop after the first answers", why=decision.why)
-
-
-def make_agreement(answers: Round[Answer]) -> NotedAgreement:
-    """Return the agreement of two answers with the same conclusion."""
-    noted = assess_notes(None, round_voices(answers))
-    return noted._replace(agreement="full", shared_by=tuple(answers))
+    decision["skipped"] = [name for name in skipped if not (name == "draft" and is_asked)]
+    progress.decisions["stopped"] = decision
+    council.note("stopped after the check", why=why, skipped=decision["skipped"])
+    return True
 
 
 def return_checked_answer(progress: Progress, check: Check, comparison: Comparison, noted: NotedAgreement) -> Verdict:
@@ -268,18 +240,12 @@ def return_checked_answer(progress: Progress, check: Check, comparison: Comparis
     result = OutcomeFacts("stopped", author, check.reader.name, count=progress.asked, total=len(answers))
     return Verdict(
         clean_answer(check.author.reply.answer),
-        confidence=find_confidence(answers),
+        confidence=max((said.reply.confidence or "MEDIUM" for said in answers.values()), key=LEVELS.index),
         result=result,
         check=check.facts,
-        details=dict(progress.as_json()),
+        details=dict(progress.decisions),
         **noted._replace(trust_facts=tuple(facts))._asdict(),
     )
-
-
-def find_confidence(answers: Round[Answer]) -> str:
-    """Return the lowest confidence of the answers; MEDIUM for one that is unknown."""
-    levels = [said.reply.confidence or "MEDIUM" for said in answers.values()]
-    return max(levels, key=("HIGH", "MEDIUM", "LOW").index)
 
 
 # Arguments and answer
@@ -303,8 +269,12 @@ async def argue_and_write(
     speakers = choose_speakers(disputed, room, author=check.author.seat.name if check else "")
     arguments = await argue(council, progress.answers, points, speakers)
     if not speakers and len(progress.answers) > 1:
-        is_unneeded = is_compared and not disputed and not progress.has_absent_check
-        why = explain_no_arguments(disputed, is_compared)
+        why = "another call would cost more than collaborative" if disputed else "no point is disputed"
+        if not is_compared:
+            why = "the clerk did not compare the answers, so the disputed points are not known"
+        # After a check that was asked for and is absent, a phase that is skipped saves nothing.
+        has_absent_check = any(row["reason"] == "not_checked" for row in progress.decisions["continued"])
+        is_unneeded = is_compared and not disputed and not has_absent_check
         council.note("argue skipped", why=why, skipped=["argue"], by_absence=not is_unneeded)
     verdict = await write(council, progress, points, arguments, check.list_apart(arguments) if check else ())
     if check and (facts := check.settle(arguments)):
@@ -315,12 +285,6 @@ async def argue_and_write(
     if is_open and len(progress.answers) > 1:
         return replace(verdict, trust_facts=(*verdict.trust_facts, TrustFact("not_argued")))
     return verdict
-
-
-def explain_no_arguments(disputed: Sequence[Difference], is_compared: bool) -> str:
-    if not is_compared:
-        return "the clerk did not compare the answers, so the disputed points are not known"
-    return "another call would cost more than collaborative" if disputed else "no point is disputed"
 
 
 async def argue(
@@ -380,6 +344,6 @@ async def write(
         apart,
         council.question.text,
     )
-    details: AdaptiveDetails = {**progress.as_json(), "argued": list_argued_points(points, arguments)}
+    details: AdaptiveDetails = {**progress.decisions, "argued": list_argued_points(points, arguments)}
     result = OutcomeFacts("built_on", base) if base and len(answers) > 1 else None
     return Verdict(written.text, notes=notes, result=result, details=dict(details), **noted._asdict())
