@@ -54,6 +54,8 @@ def build_verdict(
     `facts` are facts for or against trust that the flow found.
     """
     answer = strip_confidence_section(ruling.answer)
+    is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
+    built_on = ruling.replaced_by if is_replaced else triage.leader
     base = Verdict(
         answer,
         assessment=ruling.assessment,
@@ -63,7 +65,7 @@ def build_verdict(
         trust_facts=(
             *facts,
             *list_shared_voices(round_voices(drafts)),
-            *list_draft_facts(find_base_draft(ruling, triage, drafts), answer),
+            *list_draft_facts({built_on: drafts[built_on].said} if built_on in drafts else {}, answer),
         ),
         details={
             "leader": triage.leader,
@@ -74,31 +76,19 @@ def build_verdict(
         },
     )
     if triage.consensus:
-        return add_consensus(base, triage, drafts)
+        return replace(
+            base,
+            outcome="SURVIVED",
+            confidence="HIGH",
+            agreement=compute_agreement(list(drafts), contested=False, voices=round_voices(drafts)),
+            shared_by=tuple(drafts),
+            result=OutcomeFacts("consensus", triage.leader, total=len(drafts)),
+        )
     if not attacks:
         missing = "no attacker answered, so the answer below was not tested"
         result = OutcomeFacts("untested", triage.leader)
         return replace(base, assessment="", incomplete=missing, result=result)
     return add_rulings(base, ruling, attacks, triage, drafts)
-
-
-def find_base_draft(ruling: Ruling, triage: Triage, drafts: Round[None]) -> dict[str, str]:
-    """Return the draft that the answer is built from, by its seat: the leading one, or the one that replaced it."""
-    is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
-    seat = ruling.replaced_by if is_replaced else triage.leader
-    return {seat: drafts[seat].said} if seat in drafts else {}
-
-
-def add_consensus(base: Verdict, triage: Triage, drafts: Round[None]) -> Verdict:
-    """Return the verdict of drafts that agree, so that none was attacked."""
-    return replace(
-        base,
-        outcome="SURVIVED",
-        confidence="HIGH",
-        agreement=compute_agreement(list(drafts), bool(triage.contested), round_voices(drafts)),
-        shared_by=tuple(drafts),
-        result=OutcomeFacts("consensus", triage.leader, total=len(drafts)),
-    )
 
 
 def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: Triage, drafts: Round[None]) -> Verdict:
@@ -143,15 +133,13 @@ def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFa
     """Return the facts of the outcome line; None without an outcome."""
     if ruling.outcome is None:
         return None
-    landed = len(rulings.landed)
-    total = len(rulings.distinct)
+    counts = {"count": len(rulings.landed), "total": len(rulings.distinct)}
     if ruling.outcome == "OVERTURNED":
-        replaced_by = ruling.replaced_by if ruling.replaced_by != leader else ""
-        return OutcomeFacts("overturned", leader, replaced_by, count=landed, total=total)
+        return OutcomeFacts("overturned", leader, ruling.replaced_by if ruling.replaced_by != leader else "", **counts)
     if ruling.outcome == "MODIFIED":
         changes = count_changes(ruling.changes, rulings)
-        return OutcomeFacts("modified" if total else "corrected", leader, count=landed, total=total, changes=changes)
-    return OutcomeFacts("survived" if total else "unopposed", leader, count=landed, total=total)
+        return OutcomeFacts("modified" if counts["total"] else "corrected", leader, **counts, changes=changes)
+    return OutcomeFacts("survived" if counts["total"] else "unopposed", leader, **counts)
 
 
 def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:
@@ -185,9 +173,8 @@ def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
 def describe_open(rulings: Rulings) -> str:
     """Return for the reader how many attacks were not ruled on, and how severe the worst is."""
     worst = min((row.severity for row in rulings.unruled), key=SEVERITIES.index).lower()
-    if len(rulings.unruled) == 1:
-        return f"one attack ({worst})"
-    return f"{len(rulings.unruled)} attacks (the worst is {worst})"
+    number = len(rulings.unruled)
+    return f"one attack ({worst})" if number == 1 else f"{number} attacks (the worst is {worst})"
 
 
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[RulingRow]:
@@ -235,9 +222,8 @@ def list_caveats(
 
 def list_dissent(attacks: Round[Attack], outcome: str | None) -> list[Dissent]:
     """Return the attackers that said REJECTED although the draft was not overturned."""
-    rejected = [name for name, attack in attacks.items() if attack.reply.stance == "REJECTED"]
     return [
-        {"seat": name, "position": "REJECTED", "text": attacks[name].said}
-        for name in rejected
-        if outcome != "OVERTURNED"
+        {"seat": name, "position": "REJECTED", "text": attack.said}
+        for name, attack in attacks.items()
+        if attack.reply.stance == "REJECTED" and outcome != "OVERTURNED"
     ]
