@@ -267,9 +267,10 @@ def settle_errors(errors: Sequence[CheckedError], rows: Sequence[ArgumentRow]) -
     settled = {error.id: error for error in errors}
     for number, name in enumerate(severe, 1):
         if row := said.get(f"p{number}"):
-            landed = row.stance == "concedes"
-            state = "corrected" if landed else "dismissed"
-            settled[name] = replace(settled[name], landed=landed, why=row.argument, state=state)
+            is_right = row.stance == "concedes"
+            settled[name] = replace(
+                settled[name], landed=is_right, why=row.argument, state="corrected" if is_right else "dismissed"
+            )
     return tuple(settled.values())
 
 

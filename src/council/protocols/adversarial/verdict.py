@@ -133,13 +133,13 @@ def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFa
     """Return the facts of the outcome line; None without an outcome."""
     if ruling.outcome is None:
         return None
-    counts = {"count": len(rulings.landed), "total": len(rulings.distinct)}
+    facts = OutcomeFacts("unopposed", leader, count=len(rulings.landed), total=len(rulings.distinct))
     if ruling.outcome == "OVERTURNED":
-        return OutcomeFacts("overturned", leader, ruling.replaced_by if ruling.replaced_by != leader else "", **counts)
+        return replace(facts, kind="overturned", replaced_by=ruling.replaced_by if ruling.replaced_by != leader else "")
     if ruling.outcome == "MODIFIED":
         changes = count_changes(ruling.changes, rulings)
-        return OutcomeFacts("modified" if counts["total"] else "corrected", leader, **counts, changes=changes)
-    return OutcomeFacts("survived" if counts["total"] else "unopposed", leader, **counts)
+        return replace(facts, kind="modified" if facts.total else "corrected", changes=changes)
+    return replace(facts, kind="survived") if facts.total else facts
 
 
 def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:

@@ -103,13 +103,13 @@ class Dispute:
         )
 
     def list_opponents(self, side: Side) -> list[str]:
-        """Return the seats on the other side: those with a conflicting claim, or all with another claim if none was
-        compared.
-        """
-        others = (one for one in self.positions if one.seat and one.seat != side.seat)
+        """Return the seats on the other side: of a conflicting claim, or of any other claim if none was compared."""
+        others = [one for one in self.positions if one.seat and one.seat != side.seat]
         if self.pairs:
-            return list(dict.fromkeys(one.seat for one in others if {one.id, side.id} in self.pairs))
-        return list(dict.fromkeys(one.seat for one in others if one.claim != side.claim))
+            others = [one for one in others if {one.id, side.id} in self.pairs]
+        else:
+            others = [one for one in others if one.claim != side.claim]
+        return list(dict.fromkeys(one.seat for one in others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,8 @@ class Move:
 
 
 def _format_numbers(sources: Sequence[int]) -> str:
-    if not sources:
-        return " (no source)"
-    return f" (source{'s' if len(sources) > 1 else ''} {', '.join(map(str, sources))})"
+    listed = ", ".join(map(str, sources))
+    return f" (source{'s' if len(sources) > 1 else ''} {listed})" if sources else " (no source)"
 
 
 # Second round
@@ -297,7 +296,8 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
     word, opposed = words.get(claim.id, ""), group.seats_in("conflict", claim)
     open_pairs = [pair for pair in group.pairs("conflict") if claim.id in pair and pair not in closed]
     holding = {one for pair in open_pairs for one in pair if words.get(one) != "CONCEDE"} - {claim.id}
-    against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in _seats(group, holding)]
+    held_by = {one.seat for one in group.claims if one.id in holding}
+    against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in held_by]
     agrees = [] if word == "CONCEDE" else group.seats_in("agree", claim)
     if against or word == "CONCEDE":
         status: ClaimStatus = "contradicted"
@@ -321,11 +321,6 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
         "sources": sorted(set(claim.sources)),
         "status": status,
     }
-
-
-def _seats(group: Group, ids: Iterable[str]) -> set[str]:
-    wanted = set(ids)
-    return {one.seat for one in group.claims if one.id in wanted}
 
 
 def compute_general_confidence(

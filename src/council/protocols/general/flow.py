@@ -141,14 +141,6 @@ def _opposing_lines(seat: str, disputes: dict[str, Dispute]) -> list[str]:
     ]
 
 
-def describe_foreign(foreign: list[str]) -> list[str]:
-    """Return the problem that a synthesis is sent back for if it has figures or names from nowhere."""
-    if not foreign:
-        return []
-    listed = ", ".join(f'"{one}"' for one in foreign[:MAX_FOREIGN_LISTED])
-    return [f"has {listed}, which no member and no source mentions: leave it out, or use what they say"]
-
-
 async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberation) -> Verdict:
     """Ask the chair for the answer and check it; send problems back once, then report the rest as caveats."""
     reply = SpecSynthesis if chosen.spec_review else Synthesis
@@ -165,6 +157,9 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
         )
         problems, foreign = table.find_problems(said.reply), table.find_foreign(said.reply)
         if problems or foreign:
+            listed = ", ".join(f'"{one}"' for one in foreign[:MAX_FOREIGN_LISTED])
+            rule = "which no member and no source mentions: leave it out, or use what they say"
+            told = [*problems, f"has {listed}, {rule}"] if foreign else problems
             async with council.phase("again"):
                 try:
                     again = await council.ask(
@@ -173,7 +168,7 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
                         reply=reply,
                         choices=choices,
                         after=said,
-                        problems=[*problems, *describe_foreign(foreign)],
+                        problems=told,
                     )
                 except ChairAbsent as gone:
                     council.note("the synthesis was not corrected", why=str(gone))

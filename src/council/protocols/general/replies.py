@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from textwrap import indent
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -242,6 +243,21 @@ class Synthesis(Reply):
         default=[], description="disagreements between members that the lists above missed; usually empty"
     )
 
+    @property
+    def texts(self) -> list[str]:
+        """The answer, and what the chair says of each side."""
+        return [self.answer, *(side.case for one in self.disagreements for side in one.sides)]
+
+    def edit(self, change: Callable[[str], str]) -> Self:
+        """Return the synthesis with a change of each of its texts."""
+        rows = [
+            one.model_copy(
+                update={"sides": [side.model_copy(update={"case": change(side.case)}) for side in one.sides]}
+            )
+            for one in self.disagreements
+        ]
+        return self.model_copy(update={"answer": change(self.answer), "disagreements": rows})
+
     def prose(self) -> str:
         return self.answer
 
@@ -250,6 +266,13 @@ class SpecSynthesis(Synthesis):
     """A synthesis for a specification review, with proposed changes."""
 
     changes: list[str] = Field(description="each change to the specification that should be made, ready to be applied")
+
+    @property
+    def texts(self) -> list[str]:
+        return [*super().texts, *self.changes]
+
+    def edit(self, change: Callable[[str], str]) -> Self:
+        return super().edit(change).model_copy(update={"changes": list(map(change, self.changes))})
 
     def prose(self) -> str:
         if self.missing_parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypedDict
@@ -41,12 +41,13 @@ from council.protocols.general.synthesis import (
 )
 from council.search.queries import is_time_sensitive
 from council.text_cleanup import truncate
-from council.types import Agreement, Difference, Json, Question, Round, Seat, Statement, TrustFact, Verdict
+from council.types import Agreement, Difference, Json, Question, Round, Statement, TrustFact, Verdict
 from council.wording import Wording, load_wording
 
 MEMBER_ID_FORMAT = "council_{}"
 MAX_FOREIGN_LISTED = 10
 MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
+UNSAFE_IN_LINK = re.compile(r"[\s()<>\[\]\\]")  # would end the target of a Markdown link
 
 
 class QualifiedAnswer(TypedDict):
@@ -123,13 +124,11 @@ class Deliberation:
     @property
     def persisting_by_name(self) -> dict[str, Dispute]:
         """The open disputes the synthesis must report, by their second-round names."""
-        return {
-            name: one for name, one in self.disputes.items() if not is_resolved(one, words_by_seat(self.moves, name))
-        }
+        return {name: one for name, one in self.disputes.items() if name not in self.resolved_by_name}
 
     @property
     def resolved_by_name(self) -> dict[str, Dispute]:
-        return {name: one for name, one in self.disputes.items() if name not in self.persisting_by_name}
+        return {name: one for name, one in self.disputes.items() if is_resolved(one, words_by_seat(self.moves, name))}
 
     @property
     def persisting(self) -> list[Dispute]:
@@ -166,12 +165,10 @@ class Deliberation:
             for side in self.disputes[move.dispute].positions
             if side.seat == move.seat
         }
-        groups = [
-            replace(
-                group, claims=tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims)
-            )
-            for group in self.comparison.groups
-        ]
+        groups = []
+        for group in self.comparison.groups:
+            claims = tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims)
+            groups.append(replace(group, claims=claims))
         return find_consensus(groups, self.words, self.comparison.contested)
 
     @property
@@ -229,42 +226,24 @@ class Deliberation:
 
     def find_foreign(self, reply: Synthesis) -> list[str]:
         """Return the figures, dates and names of the reply that no member and no source mentions."""
-        texts = [reply.answer, *(side.case for one in reply.disagreements for side in one.sides)]
-        texts += reply.changes if isinstance(reply, SpecSynthesis) else []
-        return list(dict.fromkeys(one.text for text in texts for one in find_foreign(text, self.material)))
+        return list(dict.fromkeys(one.text for text in reply.texts for one in find_foreign(text, self.material)))
 
     def mark_foreign(self, reply: Synthesis) -> Synthesis:
         """Mark what is not from the council where it first occurs in the answer."""
         mark = load_wording(detect_language(reply.answer)).heading("not_from_council")
-        return reply.model_copy(
-            update={"answer": mark_foreign(reply.answer, find_foreign(reply.answer, self.material), mark)}
-        )
+        marked = mark_foreign(reply.answer, find_foreign(reply.answer, self.material), mark)
+        return reply.model_copy(update={"answer": marked})
 
     def remove_failures(self, reply: Synthesis) -> Synthesis:
         """Remove unknown sources and raw JSON from the chair's text."""
-        known = self.research.sources_by_number
-        rows = [
-            one.model_copy(
-                update={
-                    "sides": [side.model_copy(update={"case": remove_failures(side.case, known)}) for side in one.sides]
-                }
-            )
-            for one in reply.disagreements
-        ]
-        cleaned = reply.model_copy(update={"answer": remove_failures(reply.answer, known), "disagreements": rows})
-        if not isinstance(reply, SpecSynthesis):
-            return cleaned
-        return cleaned.model_copy(update={"changes": [remove_failures(one, known) for one in reply.changes]})
+        return reply.edit(lambda text: remove_failures(text, self.research.sources_by_number))
 
     def describe_removed(self, reply: Synthesis) -> str:
         """Return what `remove_failures` removes: unknown sources, raw JSON, or both."""
-        texts = [reply.answer, *(side.case for one in reply.disagreements for side in one.sides)]
-        texts += reply.changes if isinstance(reply, SpecSynthesis) else []
-        bare = [remove_json(text) for text in texts]
-        known = self.research.sources_by_number
+        bare = reply.edit(remove_json)
         removed = {
-            "unknown sources": [remove_failures(text, known) for text in bare] != bare,
-            "raw JSON": bare != texts,
+            "unknown sources": self.remove_failures(bare).texts != bare.texts,
+            "raw JSON": bare.texts != reply.texts,
         }
         return " and ".join(what for what, was_removed in removed.items() if was_removed)
 
@@ -282,11 +261,8 @@ class Deliberation:
         }
         found = []
         for one in reply.added_disagreements:
-            sides = tuple(
-                Side(names.get(side.member.strip().casefold(), ""), side.position.strip())
-                for side in one.sides
-                if side.position.strip()
-            )
+            told = ((side.member.strip().casefold(), side.position.strip()) for side in one.sides)
+            sides = tuple(Side(names.get(member, ""), position) for member, position in told if position)
             if one.question.strip() and len({side.claim for side in sides}) > 1:
                 found.append(Dispute(one.question.strip(), sides, "chair"))
         return found[:MAX_DISPUTES]
@@ -348,13 +324,23 @@ def _cited_numbers(table: Deliberation, texts: Iterable[str]) -> list[int]:
 
 
 def _base_verdict(
-    table: Deliberation, numbers: list[int], problems: list[str], added: list[Dispute] | None = None
+    table: Deliberation, numbers: list[int], problems: list[str], added: Sequence[Dispute] = ()
 ) -> Verdict:
+    told = [*table.persisting, *added]
     details: GeneralDetails = {
         "round1Responses": [_response_json(table, said, 1) for said in table.first.values()],
         "round2Responses": [_response_json(table, said, 2) for said in table.second.values()],
         "resolved": [_dispute_json(table, one) for one in table.resolved_by_name.values()],
-        "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
+        "qualified": [
+            {
+                "question": question,
+                "positions": [
+                    {"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when}
+                    for one in claims
+                ],
+            }
+            for question, claims in table.qualified
+        ],
         "overrides": list(table.comparison.overrides),
     }
     if table.foreign:
@@ -365,7 +351,7 @@ def _base_verdict(
     return Verdict(
         "",
         consensus=tuple(table.consensus),
-        disagreements=tuple(_dispute_json(table, one) for one in [*table.persisting, *(added or [])]),
+        disagreements=tuple(_dispute_json(table, one) for one in told),
         blind_spots=tuple(
             {"seat": name, "text": line} for name, said in table.first.items() for line in said.reply.areasOfUncertainty
         ),
@@ -377,8 +363,11 @@ def _base_verdict(
         ),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
         common=tuple(map(_format_consensus, table.consensus)),
-        differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
-        trust_facts=tuple(_trust_facts(table, numbers, added or [])),
+        differences=tuple(
+            Difference(one.question, join_sides((side.seat, side.answer or side.claim, "") for side in one.positions))
+            for one in told
+        ),
+        trust_facts=tuple(_trust_facts(table, numbers, added)),
         details=dict(details),
     )
 
@@ -389,13 +378,7 @@ def _format_consensus(point: ConsensusPoint) -> str:
     return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
 
 
-def _read_difference(dispute: Dispute) -> Difference:
-    return Difference(
-        dispute.question, join_sides((side.seat, side.answer or side.claim, "") for side in dispute.positions)
-    )
-
-
-def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) -> Iterator[TrustFact]:
+def _trust_facts(table: Deliberation, numbers: list[int], added: Sequence[Dispute]) -> Iterator[TrustFact]:
     for one in table.persisting:
         if not one.is_possible:
             yield TrustFact("open_dispute", truncate(one.question, MAX_FACT_CHARS))
@@ -423,19 +406,13 @@ def _build_spec_changes(reply: Synthesis, wording: Wording) -> list[Section]:
 
 
 def _format_participants(table: Deliberation, wording: Wording) -> str:
-    who = [
-        wording.heading(
-            "model_as_role", model=said.outcome.served_by or said.seat.member, role=_role_in_sentence(said.seat)
-        )
-        for said in table.first.values()
-    ]
+    who = []
+    for said in table.first.values():
+        role = said.seat.role
+        role = role if any(map(str.isupper, role[1:])) else role.lower()  # a name or an abbreviation stays
+        who.append(wording.heading("model_as_role", model=said.outcome.served_by or said.seat.member, role=role))
     listed = wording.comma.join(who)
     return f"{wording.heading('participating_models')}{wording.colon}{listed}{wording.period.rstrip()}"
-
-
-def _role_in_sentence(seat: Seat) -> str:
-    """Return the role in lower case, unless it contains a name or an abbreviation."""
-    return seat.role if any(map(str.isupper, seat.role[1:])) else seat.role.lower()
 
 
 def _build_disagreements(table: Deliberation, reply: Synthesis, wording: Wording) -> list[Section]:
@@ -459,14 +436,10 @@ def _build_sources(table: Deliberation, numbers: list[int], wording: Wording) ->
     rows = []
     for n in numbers:
         title = known[n]["title"].replace("[", "(").replace("]", ")")
-        rows.append(f"- [{n}] [{title}]({_escape_url(known[n]['url'])})")
+        url = UNSAFE_IN_LINK.sub(lambda odd: quote(odd[0], safe=""), known[n]["url"])
+        rows.append(f"- [{n}] [{title}]({url})")
     text = "\n".join(rows) or wording.heading("no_source_cited")
     return [Section("sources", wording.heading("sources"), text)]
-
-
-def _escape_url(url: str) -> str:
-    """Escape whitespace and brackets, which would end a Markdown link target."""
-    return re.sub(r"[\s()<>\[\]\\]", lambda odd: quote(odd[0], safe=""), url)
 
 
 # Other parts of the report
@@ -481,11 +454,8 @@ def _list_caveats(table: Deliberation, problems: list[str], numbers: list[int], 
         lines.append(f"Not from the council: {listed}{others}. No member and no source mentions this, so check it.")
     lines += table.remarks
     if table.overflow_disputes:
-        more = (
-            f"{len(table.overflow_disputes)} more were found"
-            if len(table.overflow_disputes) > 1
-            else "1 more was found"
-        )
+        number = len(table.overflow_disputes)
+        more = f"{number} more {'were' if number > 1 else 'was'} found"
         lines.append(
             f"The members answered ten disagreements, and {more}: the answer lists them without a second round."
         )
@@ -530,13 +500,6 @@ def _dispute_json(table: Deliberation, one: Dispute) -> Disagreement:
             for side in one.positions
         ],
     }
-
-
-def _qualified_json(question: str, claims: list[Claim]) -> QualifiedRow:
-    rows: list[QualifiedAnswer] = [
-        {"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when} for one in claims
-    ]
-    return {"question": question, "positions": rows}
 
 
 def _dissent_json(table: Deliberation) -> list[Dissent]:
