@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import TypedDict
+from typing import Literal, TypedDict
 
-from council.types import OutcomeFacts, TrustFact
+from council.types import OutcomeFacts, TrustFact, TrustFactKind
 
 Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, best first
-MIN_BALLOTS_FOR_HIGH = (
-    3  # first places needed for HIGH; with two ballots, one answer is first on both by chance in 3 of 4 cases
-)
+# First places needed for HIGH; with two ballots, one answer is first on both by chance in 3 of 4 cases.
+MIN_BALLOTS_FOR_HIGH = 3
 
 
 class StandingRow(TypedDict):
@@ -35,7 +34,7 @@ class LabelledStanding(StandingRow):
 
 
 class ReaderPairRow(TypedDict):
-    """How often two readers agreed, as it is stored."""
+    """Two readers: how many pairs of answers both ranked, and how many in the same order."""
 
     readers: list[str]
     same: int
@@ -103,22 +102,6 @@ class RankingTable:
     differ: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderPair:
-    """Two readers: how many pairs of answers both ranked, and how many in the same order."""
-
-    readers: tuple[str, str]
-    same: int
-    compared: int
-
-    @property
-    def share(self) -> Fraction | None:
-        return Fraction(self.same, self.compared) if self.compared else None
-
-    def as_json(self) -> ReaderPairRow:
-        return {"readers": list(self.readers), "same": self.same, "compared": self.compared}
-
-
 def filter_ballots(ballots: Ballots) -> dict[str, Sequence[str]]:
     """Return the ballots with at least two answers."""
     return {reader: order for reader, order in ballots.items() if len(order) > 1}
@@ -149,13 +132,10 @@ def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] |
 
 def _weighted_mean(cast: Ballots, seat: str, weights: Mapping[str, float]) -> Fraction | None:
     """Return the mean rank by the weights of the readers; None if they are all 0."""
-    rows = [
-        (Fraction(str(weights.get(reader, 1.0))), order.index(seat) + 1)
-        for reader, order in cast.items()
-        if seat in order
-    ]
-    total = sum(weight for weight, _ in rows)
-    return sum((weight * rank for weight, rank in rows), Fraction(0)) / total if total else None
+    ranks = {reader: order.index(seat) + 1 for reader, order in cast.items() if seat in order}
+    shares = {reader: Fraction(str(weights.get(reader, 1.0))) for reader in ranks}
+    total = sum(shares.values())
+    return sum((shares[reader] * rank for reader, rank in ranks.items()), Fraction(0)) / total if total else None
 
 
 def _borda_share(ranks: Sequence[tuple[int, int]]) -> Fraction | None:
@@ -175,16 +155,16 @@ def _find_winner(ordered: Sequence[Standing]) -> str | None:
     return first[0] if len(first) == 1 and all(row.place for row in ordered) else None
 
 
-def reader_agreement(ballots: Ballots) -> list[ReaderPair]:
+def reader_agreement(ballots: Ballots) -> list[ReaderPairRow]:
     """Compare every two readers, in seating order."""
     return [_compare_readers(a, b, ballots[a], ballots[b]) for a, b in combinations(ballots, 2)]
 
 
-def _compare_readers(a: str, b: str, one: Sequence[str], other: Sequence[str]) -> ReaderPair:
+def _compare_readers(a: str, b: str, one: Sequence[str], other: Sequence[str]) -> ReaderPairRow:
     theirs = {seat: n for n, seat in enumerate(other)}
     places = [theirs[seat] for seat in one if seat in theirs]
     compared = len(places) * (len(places) - 1) // 2
-    return ReaderPair((a, b), compared - _count_inversions(places), compared)
+    return {"readers": [a, b], "same": compared - _count_inversions(places), "compared": compared}
 
 
 def _count_inversions(places: Sequence[int]) -> int:
@@ -203,25 +183,18 @@ def find_split_answers(ballots: Ballots, seats: Sequence[str]) -> dict[str, tupl
     Two readers count only if both compared it with the same other answer: of three answers, the second best is first on
     the ballot of the best one's author and last on the third's, without any disagreement.
     """
-    found = {
-        seat: _matching_readers(ballots, _readers_who_put(ballots, seat, 0), _readers_who_put(ballots, seat, -1), seat)
-        for seat in seats
-    }
-    return {seat: sides for seat, sides in found.items() if sides[0]}
+    found = {}
+    for seat in seats:
+        firsts, lasts = readers_who_put(ballots, seat, 0), readers_who_put(ballots, seat, -1)
+        pairs = [(a, b) for a in firsts for b in lasts if (set(ballots[a]) & set(ballots[b])) - {seat}]
+        if pairs:
+            found[seat] = list(dict.fromkeys(a for a, _ in pairs)), list(dict.fromkeys(b for _, b in pairs))
+    return found
 
 
-def _matching_readers(ballots: Ballots, firsts: list[str], lasts: list[str], seat: str) -> tuple[list[str], list[str]]:
-    pairs = [(a, b) for a in firsts for b in lasts if (set(ballots[a]) & set(ballots[b])) - {seat}]
-    return list(dict.fromkeys(a for a, _ in pairs)), list(dict.fromkeys(b for _, b in pairs))
-
-
-def readers_against(ballots: Ballots, winner: str | None) -> list[str]:
-    """Return the readers who put the winner last."""
-    return _readers_who_put(ballots, winner, -1)
-
-
-def _readers_who_put(ballots: Ballots, seat: str | None, end: int) -> list[str]:
-    return [reader for reader, order in filter_ballots(ballots).items() if order[end] == seat]
+def readers_who_put(ballots: Ballots, seat: str | None, place: Literal[0, -1]) -> list[str]:
+    """Return the readers who put an answer first (0) or last (-1)."""
+    return [reader for reader, order in filter_ballots(ballots).items() if order[place] == seat]
 
 
 def ranking_confidence(table: RankingTable, *, is_unanimous: bool = False) -> str:
@@ -249,9 +222,8 @@ def list_trust_facts(table: RankingTable, *, is_unanimous: bool) -> list[TrustFa
         return []
     if confidence == "LOW" or top is None:
         return [TrustFact("ballots_split")]
-    if top.firsts == top.ballots:
-        return [TrustFact("few_ballots", "", (top.seat,), top.ballots, top.ballots)]
-    return [TrustFact("ballots_differ", "", (top.seat,), top.firsts, top.ballots)]
+    kind: TrustFactKind = "few_ballots" if top.firsts == top.ballots else "ballots_differ"
+    return [TrustFact(kind, "", (top.seat,), top.firsts, top.ballots)]
 
 
 def describe_outcome(table: RankingTable) -> OutcomeFacts | None:
