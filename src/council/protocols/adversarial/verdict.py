@@ -18,8 +18,9 @@ from council.protocols.adversarial.rules import (
 )
 from council.protocols.common.flags import list_draft_facts
 from council.protocols.common.issues import MAX_ISSUES, SEVERE, Issue, Rulings, apply_rulings, match_ids
+from council.protocols.common.points import list_differences
 from council.text_cleanup import strip_confidence_section
-from council.types import SEVERITIES, Difference, OutcomeFacts, Round, TrustFact, Verdict
+from council.types import SEVERITIES, OutcomeFacts, Round, TrustFact, Verdict
 
 CHOSEN_BY_RULE = "the chair did not triage, and this draft declares the fewest CRITICAL flags"
 
@@ -56,11 +57,12 @@ def build_verdict(
     answer = strip_confidence_section(ruling.answer)
     is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
     built_on = ruling.replaced_by if is_replaced else triage.leader
+    sides = join_sides((side.seat, side.position, side.assumes) for side in triage.sides)
     base = Verdict(
         answer,
         assessment=ruling.assessment,
         common=tuple(triage.agreed),
-        differences=tuple(list_differences(triage)),
+        differences=list_differences(triage.contested, sides),
         caveats=(f"{triage.leader.capitalize()} leads by rule: {CHOSEN_BY_RULE}.",) if by_rule else (),
         trust_facts=(
             *facts,
@@ -150,12 +152,6 @@ def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:
         ids = match_ids(change.issue, roots)
         found.add(roots[ids[0]] if ids else change.change)
     return len(found)
-
-
-def list_differences(triage: Triage) -> list[Difference]:
-    """Return the contested points; the sides are known for the first."""
-    sides = join_sides((side.seat, side.position, side.assumes) for side in triage.sides)
-    return [Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(triage.contested)]
 
 
 def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:

@@ -9,7 +9,7 @@ from council.engine.records import SectionRow
 from council.language import detect_language
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
 from council.protocols.common.sections import dump_sections
-from council.protocols.panel.closings import ClosingRow, read_closing
+from council.protocols.panel.closings import Closing, read_closing
 from council.protocols.panel.rules import (
     add_different_conclusions,
     build_sections,
@@ -29,12 +29,12 @@ class ComparisonRow(TypedDict):
     unknown: list[str]  # labels that it named and that are no answers
 
 
-class PanelDetails(TypedDict):
+class PanelDetails(TypedDict, total=False):
     """The details of a verdict."""
 
     clerk: ComparisonRow
     sections: list[SectionRow]
-    closings: dict[str, ClosingRow]  # by seat
+    closings: dict[str, Closing]  # by seat
 
 
 CAVEATS: dict[str, str] = {  # by the state of the clerk
@@ -67,7 +67,7 @@ def build_verdict(council: Council, answers: Round[None], points: ComparedAnswer
     details: PanelDetails = {
         "clerk": {"state": points.state, "why": points.reason, "unknown": list(points.unknown)},
         "sections": dump_sections(sections),
-        "closings": {name: closing.as_json() for name, closing in closings.items()},
+        "closings": closings,
     }
     return Verdict(
         format_digest(sections),
