@@ -30,12 +30,10 @@ class CacheRules:
     """How the vendor of a member caches the beginning of a prompt that several requests have in common."""
 
     min_tokens: int  # a shorter beginning is not cached
-    has_points: bool = (
-        False  # caches up to marked points, and writing may have a price; else by itself and without a promise
-    )
-    schema_first: bool = (
-        True  # the schema of a typed reply comes before the prompt, so another schema is another beginning
-    )
+    # It caches up to marked points, and writing may have a price; else by itself and without a promise.
+    has_points: bool = False
+    # The schema of a typed reply comes before the prompt, so another schema is another beginning.
+    schema_first: bool = True
 
 
 class Member(Protocol):

@@ -35,9 +35,7 @@ class Panel:
 
 
 def resize_seats(seats: Sequence[Seat], settings: Settings, added: Callable[[str], Seat] = Seat) -> tuple[Seat, ...]:
-    """Return as many seats as `--seats` says or `-m` names, if at least two: the given ones, then independent
-    voices.
-    """
+    """Return as many seats as `--seats` says or `-m` names, if at least two: these, then independent voices."""
     count = settings.seat_count or len(settings.named_members)
     if count < 2:
         return tuple(seats)
@@ -53,9 +51,8 @@ class PanelContext:
     folder: Path
     strict: bool = False
     question: Question | None = None
-    equal_work_price: Callable[[str], float | None] = lambda member: (
-        None
-    )  # cost of the same work; None if it is unknown
+    # Cost of the same work; None if it is unknown.
+    equal_work_price: Callable[[str], float | None] = lambda member: None
 
     def resolve_or_none(self, member: str) -> str | None:
         """Return the full name of the member, or None if it is not available or its vendor is excluded."""

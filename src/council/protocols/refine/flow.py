@@ -48,14 +48,12 @@ class Attacks:
     by_attacker: Round[Attack]
     targets: Mapping[str, str]  # attacker → the author of the draft
 
-    def errors_of(self, author: str) -> dict[str, FoundError]:
-        """Return the errors that were found in a seat's draft."""
-        return number_errors({name: said for name, said in self.by_attacker.items() if self.targets[name] == author})
-
     @property
     def errors(self) -> dict[str, dict[str, FoundError]]:
-        """The errors in each draft that was attacked, by author."""
-        return {author: self.errors_of(author) for author in self.targets.values()}
+        """The errors in each draft that another seat was to attack, by author."""
+        said = {author: name for name, author in self.targets.items()}
+        found = self.by_attacker
+        return {author: number_errors({name: found[name]} if name in found else {}) for author, name in said.items()}
 
     @property
     def opposed(self) -> set[frozenset[str]]:
@@ -98,12 +96,8 @@ async def refine(council: Council) -> Verdict:
 async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
     """Have every author attack one other draft."""
     if len(drafts) < 2:
-        council.note(
-            "attack skipped",
-            why="there is only one draft, so no other seat can attack it",
-            skipped=["attack"],
-            by_absence=True,
-        )
+        why = "there is only one draft, so no other seat can attack it"
+        council.note("attack skipped", why=why, skipped=["attack"], by_absence=True)
         return Attacks(Round(), {})
     targets = assign_attackers(drafts.seats)
 
@@ -119,18 +113,14 @@ async def return_settled_draft(council: Council, drafts: Round[None], attacks: A
     """Return the draft in which its attack found the fewest errors, with these small errors corrected."""
     draft = drafts[choose_settled_draft(attacks.errors, list(drafts))]
     author = draft.seat.name
-    errors = attacks.errors_of(author)
+    others = attacks.errors
+    errors = others.pop(author)  # the check has those of the draft
     readers = tuple(name for name, target in attacks.targets.items() if target == author)
     checked = Checked(draft, CheckFacts(readers, author, last_readers=readers))
-    others = {name: found for name, found in attacks.errors.items() if name != author}
     noted = assess_notes(None, round_voices(drafts))._replace(agreement="full", shared_by=tuple(drafts))
-    details: RefineDetails = {"attacks": describe_attacks(others, {})}  # the check has those of the draft
-    verdict = Verdict(
-        draft.said,
-        result=OutcomeFacts("settled", author, total=len(drafts)),
-        details=dict(details),
-        **noted._asdict(),
-    )
+    details: RefineDetails = {"attacks": describe_attacks(others, {})}
+    result = OutcomeFacts("settled", author, total=len(drafts))
+    verdict = Verdict(draft.said, result=result, details=dict(details), **noted._asdict())
     if errors:
         council.so_far(verdict, is_answer=True)
         async with council.phase("fix"):
@@ -141,9 +131,10 @@ async def return_settled_draft(council: Council, drafts: Round[None], attacks: A
 
 async def rewrite_drafts(council: Council, drafts: Round[None], attacks: Attacks) -> Round[Rewrite]:
     """Have every author rule on the errors in its draft and write its answer again."""
+    found = attacks.errors
 
     async def rewrite(apart: Council, seat: Seat) -> Statement[Rewrite]:
-        errors = attacks.errors_of(seat.name)
+        errors = found.get(seat.name, {})
 
         def review(reply: Rewrite) -> str:
             return "; ".join(list_missing_rulings(rule_errors(reply.rulings, errors)))

@@ -67,13 +67,7 @@ class RefineDetails(TypedDict):
 def describe_attacks(errors: DraftErrors, rulings: RulingsByAuthor) -> list[AttackRow]:
     """Return the errors in the drafts for the report, each with its author's ruling."""
     return [
-        {
-            "id": name,
-            "author": author,
-            **dump_error(error),
-            "landed": ruling.landed,
-            "why": ruling.why,
-        }
+        {"id": name, "author": author, **dump_error(error), "landed": ruling.landed, "why": ruling.why}
         for author, name, error, ruling in _join_rulings(errors, rulings)
     ]
 
