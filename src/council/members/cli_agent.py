@@ -156,12 +156,9 @@ class CliAgentMember(Member):
             values = workspace.write_request(request)
             output = next(filter(info.supports, self.agent.output_flags), ())
             flags = [*output, *self._build_flags(info, values)]
-            has_system_file = "--system-prompt-file" in flags
-            prompt = (
-                request["prompt"]
-                if has_system_file or not request["system"]
-                else f"{request['system']}\n\n{request['prompt']}"
-            )
+            prompt = request["prompt"]
+            if request["system"] and "--system-prompt-file" not in flags:
+                prompt = f"{request['system']}\n\n{prompt}"
             parser = OutputParser(READERS[self.agent.name] if output else None, on_delta)
             argv = [str(path), *self.agent.args_before, *flags, *self.agent.args_after]
             try:
@@ -213,25 +210,19 @@ class CliAgentMember(Member):
             detail = f"{self.agent.name} reports an error: {_shorten_reason(reason)}"
             return self._redacted_fault("cli:error", detail, tails)
         if result.exit_code:
-            return self._redacted_fault(
-                "cli:exit", f"{self.agent.name} exited with code {result.exit_code}: {reason}", tails
-            )
+            detail = f"{self.agent.name} exited with code {result.exit_code}: {reason}"
+            return self._redacted_fault("cli:exit", detail, tails)
         printed = f"{self.agent.name} printed an incomplete answer: {parser.text[:MAX_COMPLAINT_CHARS]}"
         return self._redacted_fault("cli:output", printed, tails)
 
     def _login_hint(self) -> str:
-        key = find_key_variable(self.agent, self.env)
-        return (
-            f"check {key}, or {self.agent.login_hint.removeprefix(f'set {key}, or ')}" if key else self.agent.login_hint
-        )
+        key, hint = find_key_variable(self.agent, self.env), self.agent.login_hint
+        return f"check {key}, or {hint.removeprefix(f'set {key}, or ')}" if key else hint
 
     def _redacted_fault(self, kind: str, detail: str, output: str) -> Fault:
         keys = find_secrets(self.env, self.pass_env)
-        return Fault(
-            kind,
-            redact_line(detail, keys),
-            said=KEY_SHAPED.sub("***", mask_values(CONTROL_SEQUENCES.sub("", output), keys)),
-        )
+        said = KEY_SHAPED.sub("***", mask_values(CONTROL_SEQUENCES.sub("", output), keys))
+        return Fault(kind, redact_line(detail, keys), said=said)
 
     def _executable_path(self) -> Path:
         path = find_command(self.agent.name, self.env)
@@ -256,17 +247,14 @@ class CliAgentMember(Member):
         key = _file_version(path)
         async with self._probe_lock:
             if key not in _executables:
-                stored = load_help(self.env, key)
-                _executables[key] = ExecutableInfo(stored) if stored else await self._probe_executable(path)
-                if not stored:
-                    store_help(self.env, key, _executables[key].help)
+                listed = load_help(self.env, key)
+                if not listed:
+                    printed = await self._run_for_output(path, *self.agent.args_before, "--help")
+                    # `--x[-file]` means two flags.
+                    listed = re.sub(r"(--[\w-]+)\[(-\w+)\]", r"\1 \1\2", printed) if "--" in printed else ""
+                    store_help(self.env, key, listed)
+                _executables[key] = ExecutableInfo(listed)
         return _executables[key]
-
-    async def _probe_executable(self, path: Path) -> ExecutableInfo:
-        listed = await self._run_for_output(path, *self.agent.args_before, "--help")
-        # `--x[-file]` means two flags.
-        listed = re.sub(r"(--[\w-]+)\[(-\w+)\]", r"\1 \1\2", listed)
-        return ExecutableInfo(listed if "--" in listed else "")
 
     async def _run_for_output(self, path: Path, *args: str) -> str:
         parser = OutputParser(None, lambda piece: None)
@@ -353,8 +341,7 @@ def _find_rejected_flag(result: ProcessResult, output: AgentOutput) -> str | Non
     printed = strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail)
     if match := REJECTED_SETTING.search(printed):
         return match[1].partition(".")[0]
-    match = UNKNOWN_FLAG.search(printed)
-    return "--" + match[1].lstrip("-") if match else None
+    return "--" + match[1].lstrip("-") if (match := UNKNOWN_FLAG.search(printed)) else None
 
 
 def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
@@ -382,11 +369,10 @@ def _parse_error(text: str) -> ErrorResponse | None:
 
 def _shorten_reason(reason: str) -> str:
     """Replace a vendor's error object inside a reason by its message."""
-    error = _parse_error(reason)
-    if error is None:
+    if (error := _parse_error(reason)) is None:
         return reason
-    status = next((code for code in sorted(error.codes) if code.isdigit()), "")
-    return f"{status}: {error.message}" if status else error.message
+    status = next((f"{code}: " for code in sorted(error.codes) if code.isdigit()), "")
+    return f"{status}{error.message}"
 
 
 def _format_complaint(output: AgentOutput) -> str:
