@@ -253,10 +253,7 @@ def _read_gemini_result(output: AgentOutput, event: Json, failed: bool) -> None:
 
 
 def _read_gemini_counts(stats: Json) -> Usage:
-    """Return the usage of one model.
-
-    Versions differ: a nested table with the thoughts, or a total that includes them.
-    """
+    """Return the usage of one model: by version a nested table with the thoughts, or a total that includes them."""
     if "tokens" in stats or "output_tokens" not in stats:
         tokens = stats.get("tokens") or {}
         written = read_count(tokens, "candidates") + read_count(tokens, "thoughts")

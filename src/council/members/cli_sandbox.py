@@ -192,10 +192,7 @@ def _write_codex_config(workspace: Workspace) -> dict[str, str]:
 
 
 def _limit_codex_retries(settings: CodexSettings, has_key: bool) -> CodexSettings:
-    """Turn codex's own retries off.
-
-    With a ChatGPT login they stay: only its own provider sends all that OpenAI expects.
-    """
+    """Turn codex's own retries off, except with a ChatGPT login: only its own provider sends all that OpenAI needs."""
     name = settings.get("model_provider", "openai")
     table = settings.get("model_providers", {}).get(name)
     if name == "openai" and has_key:

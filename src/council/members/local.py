@@ -99,9 +99,7 @@ class LocalMember(OpenAIMember):
         )
 
     def body(self, ask: Ask) -> OpenAIRequest:
-        """Return the request; with a seed, the same request gets the same answer, and another sample of it another
-        one.
-        """
+        """Return the request. With a seed, equal requests get equal answers, and another sample another one."""
         body = super().body(ask)
         if not self.seed:
             return body

@@ -29,10 +29,7 @@ def main() -> None:
 
 
 def open_state_file() -> str:
-    """Return the number of an open file in memory, through which a slot gets the state of another one.
-
-    Only Linux has them.
-    """
+    """Return the number of a file in memory, by which a slot gets the state of another one. Only Linux has them."""
     return str(os.memfd_create("slot")) if hasattr(os, "memfd_create") else ""
 
 

@@ -86,10 +86,7 @@ def find_cached(weights: Weights, cache: Path) -> Path | None:
 
 
 def fetch_weights(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
-    """Return the weights from the cache or the network.
-
-    Blocks; `stop` raises FetchCancelled and leaves no partial files.
-    """
+    """Return the weights from the cache or the network. `stop` raises FetchCancelled and leaves no partial files."""
     cached = find_cached(weights, cache)
     if cached:
         return cached

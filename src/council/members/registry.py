@@ -42,10 +42,7 @@ class MemberRegistry:
             ) from error
 
     async def make_ready(self, name: str, progress: Progress) -> None:
-        """Download or start what a member needs.
-
-        If its own code fails, its requests fail until it is made ready again.
-        """
+        """Download or start what a member needs. If its code fails, its requests fail until it is made ready again."""
         self._unavailable.pop(name, None)
         member = self(name)
         if (ready := await make_ready(member, progress)) is not member:
@@ -56,9 +53,7 @@ class MemberRegistry:
         return lambda name: HumanMember(human_input) if name == HUMAN else self(name)
 
     def connect_ahead(self, names: Iterable[str]) -> None:
-        """Open the connections of these members in the background, so that their first requests need not wait for
-        them.
-        """
+        """Open connections in the background, so that the first requests of these members need not wait."""
         for name in dict.fromkeys(names):
             if connect := getattr(self(name), "connect_ahead", None):
                 task = asyncio.ensure_future(connect())

@@ -128,10 +128,7 @@ async def run_flow(protocol: Protocol, council: Any, options: Json, *, check: bo
 
 
 class ReportView:
-    """The parts of a report that depend on the protocol.
-
-    The default has the answer, then the statements of every phase.
-    """
+    """The parts of a report that depend on the protocol; by default the answer, then the statements of every phase."""
 
     def speaker_label(self, minutes: Minutes, phase: str, seat: str) -> str:
         """Return the name of a seat in a phase."""
@@ -165,9 +162,7 @@ class ReportView:
         return []
 
     def points(self, minutes: Minutes) -> list[AttackPoint]:
-        """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by,
-        held_by.
-        """
+        """Return the points of an attack, each once."""
         return []
 
     def verdict_text(self, minutes: Minutes) -> str:
@@ -175,9 +170,7 @@ class ReportView:
         return ""
 
     def verdict_markdown(self, minutes: Minutes) -> str:
-        """Return the text for standard output as Markdown, without remarks above it; empty if it has no verdict
-        text.
-        """
+        """Return the verdict text as Markdown, without remarks above it; empty if there is none."""
         return ""
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:

@@ -32,10 +32,7 @@ def choices_of(kind: Literal["members", "presets", "rosters"]) -> Json:
 
 
 def filled_with(kind: Literal["prices"]) -> Json:
-    """Return what the schema of an option says that is no flag: the plan fills it in.
-
-    `prices`: cost of equal work by member.
-    """
+    """Return what the schema says of an option that the plan fills in: `prices`, the cost of equal work by member."""
     return {"internal": True, "filled_with": kind}
 
 
@@ -122,9 +119,7 @@ class FlagRow(TypedDict):
 
 
 def build_flag_table(protocols: Iterable[str] = tuple(SHIPPED_PROTOCOLS)) -> list[FlagRow]:
-    """Return one row per protocol flag with the protocols that own it. data/flags.json holds those of the shipped
-    protocols.
-    """
+    """Return one row for each flag with its protocols. data/flags.json holds those of the shipped protocols."""
     table: dict[str, FlagRow] = {}
     for protocol in protocols:
         for name, field in get_protocol(protocol).load_options().model_fields.items():

@@ -15,10 +15,7 @@ from council.types import Json, Question, Seat
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Seats before assignment.
-
-    `members` holds settings of single seats, `default_member` is that of all other seats.
-    """
+    """Seats before assignment. `members` are settings of single seats, `default_member` is that of all others."""
 
     seats: tuple[Seat, ...]
     chair: Seat | None = CHAIR

@@ -88,9 +88,7 @@ class ConnectionPool:
         self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
     def close_spoiled_connections(self) -> None:
-        """Close idle connections on which data has arrived: aiohttp would take it for the answer to the next
-        request.
-        """
+        """Close idle connections on which data has arrived: aiohttp would take it for the next answer."""
         idle: Mapping[Any, Iterable[Any]] = getattr(self.session.connector, "_conns", {})
         for protocol, _ in chain.from_iterable(idle.values()):
             if protocol.should_close:
@@ -113,16 +111,12 @@ class RequestState:
     delivery: Delivery = field(default_factory=lambda: current_delivery.get() or Delivery())
 
     def is_stale(self) -> bool:
-        """Return whether the server closed the reused connection at once: it was idle too long, or the request was
-        dropped.
-        """
+        """Return whether the server closed the reused connection at once, because it was idle too long."""
         is_reused = not self.is_new_connection and not self.has_response
         return is_reused and time.monotonic() - self.sent < STALE_CONNECTION_S
 
     def drop_connection(self) -> None:
-        """Close a connection that is given up at once. asyncio would keep it until the endpoint has read all of the
-        request.
-        """
+        """Close a connection that is given up. asyncio would keep it until the endpoint has read the request."""
         if self.transport is not None and self.transport.is_closing():
             self.transport.abort()
 
@@ -159,9 +153,7 @@ def _resolver_class() -> type[AbstractResolver]:
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Resolver(AbstractResolver):
-        """Looks host names up in threads of its own: neither other work nor the end of the process waits for a slow
-        lookup.
-        """
+        """Looks host names up in threads of its own: no other work, and no end of the process, waits for them."""
 
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
             found = await _run_in_daemon_thread(partial(_look_up, host, port, family))

@@ -237,10 +237,7 @@ class OpenAIMember(WireMember):
         return body
 
     def build_turns(self, ask: Ask) -> list[Turn]:
-        """Return the messages.
-
-        Only with attachments or cache points, the content of a user message is a list of parts.
-        """
+        """Return the messages. With attachments or cache points, the content of a user message is a list of parts."""
         messages, points = self.build_messages(ask), self.list_cache_points(ask)
         turns: list[Turn] = [{"role": message["role"], "content": message["content"]} for message in messages]
         if not ask.attachments and not points:

@@ -47,8 +47,7 @@ class ResponsesRequest(OpenAIRequest, total=False):
 
 
 class ResponsesParser(StreamParser):
-    """Parser for events from response.created to response.completed, .incomplete or .failed. Without one of these three
-    a stream is incomplete."""
+    """Parser for events up to response.completed, .incomplete or .failed; a stream without these is incomplete."""
 
     finish_reasons: ClassVar[Mapping[str, str]] = {
         "max_output_tokens": "length",

@@ -119,10 +119,7 @@ class StreamParser:
         return None
 
     async def _drain(self, lines: AsyncIterator[list[bytes]], response: ClientResponse) -> bool:
-        """Read the rest of the body for a moment, for late text or token counts.
-
-        Return whether the answer is finished.
-        """
+        """Read the rest of the body for a moment, for late text or counts. Return whether the answer is finished."""
         import aiohttp
 
         self.has_new_content = False
@@ -201,10 +198,7 @@ class StreamParser:
         self.on_delta(piece)
 
     def update_counts(self, reported: Any) -> None:
-        """Keep the largest value of each count, because streams report cumulative usage.
-
-        An invalid value stays invalid.
-        """
+        """Keep the largest value of each count: streams report cumulative usage. An invalid value stays invalid."""
         if not isinstance(reported, dict):
             return
         for name, value in reported.items():
@@ -236,9 +230,7 @@ class StreamParser:
         return Answer(text, finish, usage, *names)
 
     def _check_usage(self, usage: Usage, text: str) -> Usage:
-        """Mark usage as unknown if a count is invalid, or if it reports no input, or no output for a non-empty
-        answer.
-        """
+        """Mark usage as unknown if a count is invalid, if there is no input, or no output for a non-empty answer."""
         usage = usage.validated()
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
 

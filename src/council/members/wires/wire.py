@@ -112,10 +112,7 @@ class WireMember(Member):
         return encode_json(self.body(ask))
 
     async def connect_ahead(self) -> None:
-        """Open a connection for the first request, if none is open and there is no proxy.
-
-        Only the TLS handshake is sent.
-        """
+        """Open a connection for the first request if none is open and there is no proxy; only TLS is negotiated."""
         import aiohttp
         from yarl import URL
 

@@ -90,9 +90,7 @@ class Check:
         return list_objections(self.author.seat.name, self.reader.name, severe) or points
 
     def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
-        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend
-        that one.
-        """
+        """Return the author if it concedes to another conclusion: its own answer does not recommend that one."""
         author = self.author.seat.name
         is_different = self.said is not None and self.said.reply.same_conclusion is False
         has_conceded = author in arguments and any(row.stance == "concedes" for row in arguments[author].reply.points)

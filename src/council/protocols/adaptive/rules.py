@@ -75,10 +75,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def order_seats(seats: Sequence[Seat], prices: Mapping[str, float], *, cheap_first: bool) -> list[Seat]:
-    """Return the seats in the order in which they are asked: with `cheap_first` the cheapest members first.
-
-    A member without a price comes after the others.
-    """
+    """Return the seats in the order in which they are asked: with `cheap_first` by price, those without one last."""
     if not cheap_first:
         return list(seats)
     return sorted(seats, key=lambda seat: prices.get(seat.member, float("inf")))
@@ -101,9 +98,7 @@ def choose_stand_in(order: Sequence[Seat], answers: Round[Any], asked: Collectio
 
 
 def compare_first_answers(answers: Round[Answer], question: str) -> FirstAnswers:
-    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH confidence, no
-    doubt.
-    """
+    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH, no doubt."""
     names = tuple(answers)
     if len(answers) < 2:
         return FirstAnswers("one_answer", names)
@@ -240,10 +235,7 @@ def describe_points(points: Mapping[str, Difference]) -> list[str]:
 def list_open_points(
     points: Mapping[str, Difference], arguments: Mapping[str, Sequence[ArgumentRow]]
 ) -> list[Difference]:
-    """Return the points that the arguments did not settle: not exactly one side is left.
-
-    A silent side holds its position.
-    """
+    """Return the points of which not exactly one side is left after the arguments. A silent side holds its position."""
     return [
         point
         for name, point in points.items()

@@ -92,9 +92,7 @@ class DescribedAttacks(TypedDict):
 
 
 def describe_attacks(attacks: Round[Attack], issues: Mapping[str, Issue], labels: ChairLabels) -> DescribedAttacks:
-    """Return the attacks for the chair's prompt: issues, overall judgements, and what their authors say of their own
-    drafts.
-    """
+    """Return the attacks for the chair's prompt."""
     replies = {label: attacks[name].reply for label, name in labels.drafts.items() if name in attacks}
     return {
         "attackers": len(attacks),

@@ -27,10 +27,7 @@ class ChairLabels:
     issues: Mapping[str, str]  # label → id, such as issue-1 → beta-1
 
     def restore_names(self, ruling: Ruling) -> Ruling:
-        """Return the ruling with ids and seats in place of the labels.
-
-        Ids stay: scripts and earlier versions have them.
-        """
+        """Return the ruling with ids and seats in place of labels. Ids stay: earlier versions have them."""
         overturned = ruling.outcome == "OVERTURNED"
         return ruling.model_copy(
             update={

@@ -96,10 +96,7 @@ class AdversarialView(ReportView):
 
 
 def _find_details(minutes: Minutes) -> AdversarialDetails:
-    """Return what the verdict recorded.
-
-    A run that has none, because it is older or unfinished, has at least its triage.
-    """
+    """Return what the verdict recorded; of an older or unfinished run, at least its triage."""
     stored = minutes.verdict.get("details") or {}
     if not stored.get("leader"):
         phase = minutes.phases.get("triage")

@@ -50,10 +50,7 @@ def build_verdict(
     by_rule: bool = False,
     facts: Sequence[TrustFact] = (),
 ) -> Verdict:
-    """Build the verdict. Without an attack the outcome is SURVIVED after a consensus, else none.
-
-    `facts` are facts for or against trust that the flow found.
-    """
+    """Build the verdict, with the `facts` of the flow. Without an attack only a consensus has an outcome."""
     answer = strip_confidence_section(ruling.answer)
     is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
     built_on = ruling.replaced_by if is_replaced else triage.leader

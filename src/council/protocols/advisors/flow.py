@@ -144,9 +144,7 @@ async def _referee(council: Council, transcript: list[Round[Any]], flow: Flow) -
 
 
 def _combine_shifts(reply: Refereed, declared: list[Shift]) -> list[Shift]:
-    """Return the declared changes, plus the referee's account of the other advisors; a change without evidence is a
-    weak flip.
-    """
+    """Return the declared changes and the referee's account of the others; without evidence a change is a weak flip."""
     moved = {one["seat"] for one in declared}
     positions = reply.changes_by_advisor if isinstance(reply, RefereedRounds) else {}
     told: list[Shift] = [

@@ -73,10 +73,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A question on which seats differ.
-
-    `how` is values, clerk, possible or chair; `pairs` are the claims that conflict.
-    """
+    """A question on which seats differ. `how` is values, clerk, possible or chair; `pairs` are claims that conflict."""
 
     question: str
     positions: tuple[Side, ...]

@@ -97,10 +97,7 @@ class _PairResult:
 
 
 def _clerk_relations(clerk: Iterable[ClerkGroup], claims: Mapping[str, Claim]) -> dict[Pair, Relation]:
-    """Map each pair of the clerk's groups to its relation.
-
-    Of several, the smallest group's counts, then the most cautious.
-    """
+    """Map each pair of the clerk's groups to its relation: that of the smallest group, then the most cautious one."""
     caution = ("agree", "depends", "conflict")
     found: dict[Pair, tuple[int, int, Relation]] = {}
     for group in clerk:
@@ -137,10 +134,7 @@ def _compare_pair(a: Claim, b: Claim, clerk: Mapping[Pair, Relation]) -> _PairRe
 
 
 def _are_different(a: Claim, b: Claim) -> bool:
-    """Return whether two answers to the same question differ in a way that code cannot judge.
-
-    "Unknown" is no answer.
-    """
+    """Return whether two answers to one question differ in a way that code cannot judge. "Unknown" is no answer."""
     if any(parse_answer(one.answer, one.question) is None for one in (a, b)):
         return False
     is_decidable = has_comparable_values(a.answer, b.answer, (a.question, b.question))
@@ -304,9 +298,7 @@ _FILLER = frozenset(
 
 
 def find_marked_disputes(answers: Sequence[SeatAnswer], agreed: set[Pair]) -> Iterator[Dispute]:
-    """Yield a possible dispute for each claim of another seat that a seat explicitly denies, unless their claims
-    agree.
-    """
+    """Yield a possible dispute for each claim that another seat explicitly denies, unless their claims agree."""
     claims = [claim for answer in answers for claim in answer.claims]
     for answer in answers:
         denied = {

@@ -68,10 +68,7 @@ async def compare(council: Council, answers: list[SeatAnswer]) -> tuple[Comparis
 
 
 async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[ClerkGroup], tuple[str, ...]]:
-    """Ask the chair which claims answer the same question.
-
-    Groups that fail a check after the repair turn are dropped.
-    """
+    """Ask the chair which claims answer the same question; drop groups that fail a check after the repair turn."""
     lines = [[claim.line for claim in answer.claims] for answer in answers if answer.claims]
     if len(lines) < 2:
         return [], ()

@@ -44,9 +44,7 @@ class Foreign(NamedTuple):
 
 @dataclass(frozen=True)
 class Material:
-    """What a synthesis may use: the statements and sources, whose figures are combined, and other texts such as
-    files.
-    """
+    """What a synthesis may use: statements and sources, whose figures are combined, and other texts such as files."""
 
     statements: Sequence[str]
     others: Sequence[str] = ()
@@ -328,9 +326,7 @@ def _find_sentences(plain: str) -> tuple[list[int], list[int]]:
 
 
 def _is_computed(figure: Figure, plain: str, material: Material) -> bool:
-    """Return whether a figure follows from the material and the other figures of its sentence, as exactly as it is
-    written.
-    """
+    """Return whether a figure follows, as exactly as it is written, from the material and its own sentence."""
     starts, ends = _find_sentences(plain)
     start = starts[bisect_right(starts, figure.start) - 1]
     end = ends[bisect_left(ends, figure.end)]
@@ -455,9 +451,7 @@ def _is_known_name(word: str, material: Material) -> bool:
 
 
 def _is_known_word(word: str, material: Material) -> bool:
-    """Return whether a word is in the material, also inflected: "Postgres" beside "PostgreSQL", "Berliner" beside
-    "Berlin".
-    """
+    """Return whether a word is in the material, also inflected: "Postgres" beside "PostgreSQL"."""
     if not word or word in material.words or word.rstrip("s") in material.words or f"{word}s" in material.words:
         return True
     return len(word) > MIN_STEM_CHARS and word[: max(MIN_STEM_CHARS + 1, len(word) - 3)] in material.stems

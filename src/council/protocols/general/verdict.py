@@ -548,10 +548,7 @@ def _cites_source(said: Statement[Position], source: SourceRow) -> bool:
 
 
 def _response_json(table: Deliberation, said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
-    """Return a member's reply.
-
-    Its id, role and round, and the text of its sources, are set here rather than by the model.
-    """
+    """Return a member's reply. Its id, role and round, and the text of its sources, are not set by the model."""
     seat, reply = said.seat.name, said.reply.model_dump(exclude={"copied_sources"})
     if n == 1:
         cited = [one for one in table.research.sources if _cites_source(said, one)]  # type: ignore[arg-type]
