@@ -31,8 +31,6 @@ MAX_LINE_BYTES = 64 * 1024  # of standard error; a longer line is not a message
 
 @dataclass(slots=True)
 class AgentOutput:
-    """Answer of an agent so far."""
-
     text: str = ""
     done: bool = False  # the final event, success or failure, was received
     error: str = ""  # error message of a failed answer

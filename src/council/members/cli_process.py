@@ -52,8 +52,6 @@ class ProcessResult:
 
 
 class ProcessOutput(asyncio.SubprocessProtocol):
-    """Output and state of one process."""
-
     def __init__(self, on_output: OnOutput, on_error_output: OnOutput) -> None:
         self.on_output, self.on_error_output = on_output, on_error_output
         self.tails = {1: b"", 2: b""}
@@ -191,7 +189,6 @@ def _check_output_size(output: ProcessOutput) -> None:
 
 
 def format_tails(out: bytes, err: bytes) -> str:
-    """Format the tails of both streams for error details."""
     named = (("standard output", out), ("standard error", err))
     return "\n".join(f"[{name}]\n{text.decode(errors='replace')}" for name, text in named if text.strip())
 

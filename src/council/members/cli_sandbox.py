@@ -267,8 +267,6 @@ CODEX = Agent(
 
 
 class GeminiSettings(TypedDict):
-    """The settings of gemini."""
-
     tools: dict[str, list[str]]
     model: dict[str, str]
     general: dict[str, int | bool]
@@ -349,8 +347,6 @@ MIN_SECRET_CHARS = 8
 
 
 class AgentRequest(TypedDict):
-    """What an agent is asked."""
-
     model: str
     system: str
     prompt: str
@@ -395,7 +391,6 @@ class Workspace:
         return path
 
     def write_home_file(self, name: str, text: str) -> None:
-        """Write a file of the agent's configuration folder."""
         _write_text(self.home / self.agent.folder / name, text)
 
     @property

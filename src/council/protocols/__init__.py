@@ -76,7 +76,6 @@ class Protocol:
         return cast(ProtocolFunction, load_reference(self.function))
 
     def load_options(self) -> type[Any]:
-        """Return the pydantic model of the options."""
         return cast(type[Any], load_reference(self.options or NO_OPTIONS))
 
     def load_output_schema(self, task: str) -> Json | None:

@@ -60,7 +60,6 @@ class PanelContext:
         return found if self.may_use(found) else None
 
     def may_use(self, member: str) -> bool:
-        """Return whether the vendor of a member is not excluded."""
         return self.vendor(member) not in self.settings.excluded_vendors
 
     def price(self, member: str) -> float:

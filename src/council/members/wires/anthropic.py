@@ -31,45 +31,33 @@ class CacheMarker(TypedDict):
 
 
 class TextBlock(TypedDict):
-    """A part of a message that is text."""
-
     type: Literal["text"]
     text: str
     cache_control: NotRequired[CacheMarker]
 
 
 class FileSource(TypedDict):
-    """Content of a file."""
-
     type: Literal["base64"]
     media_type: str
     data: str
 
 
 class FileBlock(TypedDict):
-    """A part of a message that is an image or a PDF."""
-
     type: Literal["image", "document"]
     source: FileSource
 
 
 class Turn(TypedDict):
-    """A message of the user or of the model."""
-
     role: str
     content: list[TextBlock | FileBlock]
 
 
 class ThinkingConfig(TypedDict):
-    """How the model thinks, and whether it shows its thoughts."""
-
     type: Literal["adaptive"]
     display: Literal["summarized"]
 
 
 class OutputFormat(TypedDict):
-    """The form of a typed reply."""
-
     type: Literal["json_schema"]
     schema: JsonSchema
 
@@ -163,8 +151,6 @@ class MessagesParser(StreamParser):
 
 
 class AnthropicMember(WireMember):
-    """Member behind a Messages endpoint."""
-
     parser = MessagesParser
     path = "/messages"
     list_path = "/models?limit=1000"

@@ -78,8 +78,6 @@ MAX_MESSAGE_CHARS = 4000  # of a message: the patterns above take quadratic time
 
 
 class ErrorResponse(NamedTuple):
-    """Parsed error body."""
-
     codes: frozenset[str]
     message: str
     retry_after: float | None = None  # seconds, if the body states them

@@ -34,15 +34,11 @@ ERROR_REASONS = (
 
 
 class InlineData(TypedDict):
-    """Content of a file."""
-
     mimeType: str
     data: str
 
 
 class Part(TypedDict, total=False):
-    """A part of a message: text, or a file."""
-
     text: str
     inlineData: InlineData
 
@@ -52,15 +48,11 @@ class SystemInstruction(TypedDict):
 
 
 class Turn(TypedDict):
-    """A message of the user or of the model."""
-
     role: str
     parts: list[Part]
 
 
 class ThinkingConfig(TypedDict, total=False):
-    """How much the model thinks, and whether it shows its thoughts."""
-
     includeThoughts: bool
     thinkingLevel: str
 

@@ -102,8 +102,6 @@ class ConnectionPool:
 
 @dataclass(slots=True)
 class RequestState:
-    """State of one request."""
-
     sent: float = 0.0
     is_new_connection: bool = False
     has_response: bool = False
@@ -368,7 +366,6 @@ class Endpoint:
     def _make_network_fault(
         self, error: Exception, state: RequestState, partial_text: Callable[[], str] = str
     ) -> Fault:
-        """Return the Fault of a network error."""
         import aiohttp
 
         if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)):
@@ -448,7 +445,6 @@ def is_connection_refused(error: Exception) -> bool:
 
 
 def describe_connection_error(error: Exception) -> str:
-    """Describe why the connection failed."""
     import aiohttp
 
     cause = getattr(error, "os_error", None)

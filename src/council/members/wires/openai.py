@@ -24,8 +24,6 @@ class CacheBreakpoint(TypedDict):
 
 
 class TextPart(TypedDict):
-    """A part of a message that is text."""
-
     type: str
     text: str
     prompt_cache_breakpoint: NotRequired[CacheBreakpoint]
@@ -36,8 +34,6 @@ class ImageUrl(TypedDict):
 
 
 class ImagePart(TypedDict):
-    """A part of a message that is an image."""
-
     type: Literal["image_url"]
     image_url: ImageUrl
 
@@ -48,23 +44,17 @@ class FileData(TypedDict):
 
 
 class FilePart(TypedDict):
-    """A part of a message that is a PDF."""
-
     type: Literal["file"]
     file: FileData
 
 
 class InputImagePart(TypedDict):
-    """A part of an input of the Responses API that is an image."""
-
     type: Literal["input_image"]
     image_url: str
     detail: Literal["auto"]
 
 
 class InputFilePart(TypedDict):
-    """A part of an input of the Responses API that is a PDF."""
-
     type: Literal["input_file"]
     filename: str
     file_data: str
@@ -85,8 +75,6 @@ class StreamOptions(TypedDict):
 
 
 class ReplySchema(TypedDict):
-    """The schema of a typed reply."""
-
     name: str
     strict: bool
     schema: JsonSchema
@@ -205,8 +193,6 @@ class ChatCompletionParser(StreamParser):
 
 
 class OpenAIMember(WireMember):
-    """Member behind a chat-completions endpoint."""
-
     parser: ClassVar[type[StreamParser]] = ChatCompletionParser
     path = "/chat/completions"
     text_type = "text"  # of a text part

@@ -37,8 +37,6 @@ class TextConfig(TypedDict):
 
 
 class ResponsesRequest(OpenAIRequest, total=False):
-    """A request."""
-
     store: bool
     input: list[Turn]
     max_output_tokens: int
@@ -145,8 +143,6 @@ class ResponsesParser(StreamParser):
 
 
 class ResponsesMember(OpenAIMember):
-    """Member behind a Responses endpoint."""
-
     parser = ResponsesParser
     path = "/responses"
     text_type = "input_text"

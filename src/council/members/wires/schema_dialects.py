@@ -60,7 +60,6 @@ GOOGLE = SchemaDialect(frozenset([*RANGE_KEYWORDS, "minItems", "maxItems", "pref
 
 
 def convert_schema(schema: Any, dialect: SchemaDialect) -> Any:
-    """Convert a schema to a vendor's dialect."""
     if not isinstance(schema, dict):
         return schema
     supported: Json = {}

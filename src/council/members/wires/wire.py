@@ -28,8 +28,6 @@ PROBE_TIMEOUT_S = 20.0  # seconds after the connection until the list of models 
 
 
 class ModelList(NamedTuple):
-    """Models that an endpoint lists."""
-
     names: tuple[str, ...]  # without the prefix `models/`; "" for an entry without a name
     has_more: bool  # the list has further pages
     shutdowns: Mapping[str, str] = {}  # dates that the list states

@@ -165,7 +165,6 @@ async def ask_first_seats(council: Council, order: Sequence[Seat]) -> Progress:
 
 
 async def ask_other_seats(council: Council, progress: Progress, order: Sequence[Seat]) -> None:
-    """Ask the seats that were not asked yet."""
     known = {*progress.answers, *progress.answers.absent}
     others = [seat for seat in council.members if seat.name not in known]
     if others:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:  # a report needs no rules
 
 
 class AdaptiveFields(TypedDict, total=False):
-    """Fields of the report."""
-
     stopped: DecisionRow
     continued: list[DecisionRow]
     argued: list[ArguedPoint]

@@ -31,8 +31,6 @@ class AdversarialDetails(TypedDict, total=False):
 
 
 class AdversarialFields(TypedDict, total=False):
-    """Fields of the report."""
-
     leader: str
     leader_reason: str
     agreed: list[str]
@@ -47,8 +45,6 @@ class PointVariables(AttackPoint):
 
 
 class AdversarialVariables(TypedDict):
-    """Variables of the layout."""
-
     leader: str | None
     reason: str
     agreed: list[str]

@@ -28,7 +28,6 @@ def stage(n: int, rounds: int) -> str:
 
 
 def word_limits(n: int, rounds: int) -> tuple[int, int]:
-    """Return the minimum and maximum words of a round."""
     return WORD_LIMITS[stage(n, rounds)]
 
 

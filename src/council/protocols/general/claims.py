@@ -182,8 +182,6 @@ def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
 
 
 class ConsensusStatement(TypedDict):
-    """A claim that is part of a consensus."""
-
     id: str
     seat: str
     answer: str
@@ -253,7 +251,6 @@ def connected(pairs: Iterable[Pair]) -> list[set[str]]:
 
 
 def _consensus_point(group: Group, claims: Sequence[Claim]) -> ConsensusPoint:
-    """Return a point with each seat's own sentence."""
     sure: dict[str, float] = defaultdict(float)
     for claim in claims:
         confidence = min(1.0, max(0.0, claim.confidence))

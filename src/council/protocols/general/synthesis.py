@@ -38,7 +38,7 @@ def find_citations(text: str, sources: Sources | None = None) -> list[int]:
 
 
 def find_unknown_urls(text: str, known_urls: Collection[str]) -> list[str]:
-    """Return the unknown URLs without local hosts and code blocks. A known URL with another ending was not retrieved."""
+    """Return the unknown URLs without local hosts and code blocks. Another ending of a known URL is unknown."""
     known = {_canonical_url(url) for url in known_urls}
     prose = _unescape(FENCED.sub(" ", text))
     return list(

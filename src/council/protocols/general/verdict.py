@@ -67,15 +67,11 @@ class QualifiedRow(TypedDict):
 
 
 class CitedSource(SourceRow):
-    """A source, and who cites it."""
-
     cited: bool  # by the answer
     cited_by: list[str]
 
 
 class GeneralDetails(TypedDict, total=False):
-    """The details of a verdict."""
-
     round1Responses: list[Json]  # the replies of the members, with their id, role and round
     round2Responses: list[Json]
     resolved: list[Disagreement]

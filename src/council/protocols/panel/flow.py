@@ -30,8 +30,6 @@ class ComparisonRow(TypedDict):
 
 
 class PanelDetails(TypedDict, total=False):
-    """The details of a verdict."""
-
     clerk: ComparisonRow
     sections: list[SectionRow]
     closings: dict[str, Closing]  # by seat

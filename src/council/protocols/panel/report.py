@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # a report needs no flow
 
 
 class PanelFields(TypedDict, total=False):
-    """Fields of the report."""
-
     comparison: ComparisonRow
 
 

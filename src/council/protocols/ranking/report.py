@@ -15,8 +15,6 @@ DIVIDED_PAIRS_SHOWN = 5
 
 
 class RankingFields(TypedDict, total=False):
-    """Fields of the report."""
-
     ranking: RankingObject
 
 
@@ -29,8 +27,6 @@ class RankingParts(TypedDict, total=False):
 
 
 class RankingVariables(TypedDict):
-    """Variables of the layout."""
-
     ranking: RankingParts
 
 

@@ -56,8 +56,6 @@ class BallotRow(TypedDict):
 
 
 class RankingObject(TypedDict):
-    """The ranking in a report."""
-
     table: list[StandingRow]
     winner: str | None
     differ: bool
@@ -66,8 +64,6 @@ class RankingObject(TypedDict):
 
 
 class RankingDetails(RankingObject):
-    """The details of a verdict."""
-
     labels: dict[str, dict[str, str]]  # by reader: label → seat
 
 
@@ -168,7 +164,6 @@ def _compare_readers(a: str, b: str, one: Sequence[str], other: Sequence[str]) -
 
 
 def _count_inversions(places: Sequence[int]) -> int:
-    """Count the pairs in reverse order."""
     seen: list[int] = []
     turned = 0
     for place in places:

@@ -43,8 +43,6 @@ UNCHECKED_CAVEAT = "No other seat could check the answer below."
 
 @dataclass(frozen=True, slots=True)
 class Attacks:
-    """The attacks on the drafts."""
-
     by_attacker: Round[Attack]
     targets: Mapping[str, str]  # attacker → the author of the draft
 
@@ -94,7 +92,6 @@ async def refine(council: Council) -> Verdict:
 
 
 async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
-    """Have every author attack one other draft."""
     if len(drafts) < 2:
         why = "there is only one draft, so no other seat can attack it"
         council.note("attack skipped", why=why, skipped=["attack"], by_absence=True)

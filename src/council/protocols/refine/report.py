@@ -20,14 +20,10 @@ RULING_WORDS = {True: "right", False: "dismissed", None: "open"}
 
 
 class RefineFields(TypedDict, total=False):
-    """Fields of the report."""
-
     attacks: list[AttackRow]
 
 
 class RefineVariables(TypedDict):
-    """Variables of the layout."""
-
     attacks: list[AttackVariables]
 
 

@@ -58,8 +58,6 @@ class AttackRow(FoundErrorRow):
 
 
 class RefineDetails(TypedDict):
-    """The details of a verdict."""
-
     attacks: list[AttackRow]
     labels: NotRequired[dict[str, dict[str, str]]]  # by reader: label → seat; without a synthesis there are none
 
