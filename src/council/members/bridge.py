@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from council.errors import ConfigError, Fault
 from council.members.base import Member, MemberContext, OnDelta, check_key
@@ -86,6 +86,7 @@ class BridgeMember(Member):
         self.name, self.model, self.vendor, self.secret, self.close_client = name, model, vendor, secret, close_client
         self.native_schema = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
         self.first_byte, self.idle, self.backoff, self._find_inputs = first_byte, idle, backoff, find_inputs
+        warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")  # problems show up as faults
 
     @property
     def accepts(self) -> Collection[str]:
@@ -104,16 +105,9 @@ class BridgeMember(Member):
         return encode_json(request)
 
     def _settings(self, ask: Ask) -> BridgeSettings:
-        settings: BridgeSettings = {}
-        if ask.bare:
-            return settings
-        if ask.temperature is not None:
-            settings["temperature"] = ask.temperature
-        if ask.max_tokens is not None:
-            settings["max_tokens"] = ask.max_tokens
-        if ask.effort is not None:
-            settings["thinking"] = ask.effort
-        return settings
+        given = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
+        known = {name: value for name, value in given.items() if value is not None and not ask.bare}
+        return cast(BridgeSettings, known)
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         check_key(self.secret)
@@ -150,26 +144,16 @@ class BridgeMember(Member):
                     clock.reschedule(now() + self.idle if any(pieces) else None)  # thinking may pause
                     on_delta(piece)
             response = stream.get()
-        text = "".join(pieces)
-        if (
-            response.state != "complete"
-            or response.finish_reason in (None, "error")
-            or self._lacks_terminator(response)
-        ):
+        text, reason = "".join(pieces), response.finish_reason
+        is_unknown = reason in (None, "error")
+        if reason == "stop" and any(base.__name__ == "OpenAIChatModel" for base in type(self.model).__mro__):
+            # For chat completions pydantic-ai reports "stop" anyway.
+            is_unknown = not (response.provider_details or {}).get("finish_reason")
+        if response.state != "complete" or is_unknown:
             raise Fault("cut", "the stream ended without its terminator", said=text)
-        finish = FINISH_REASONS.get(response.finish_reason, "stop")
-        return Answer(
-            text,
-            finish,
-            _to_usage(response.usage, text),
-            response.model_name or "",
-            response.provider_response_id or "",
-        )
-
-    def _lacks_terminator(self, response: Any) -> bool:
-        """Return whether no finish reason was received: for chat completions pydantic-ai reports "stop" anyway."""
-        chat = any(base.__name__ == "OpenAIChatModel" for base in type(self.model).__mro__)
-        return chat and response.finish_reason == "stop" and not (response.provider_details or {}).get("finish_reason")
+        finish = FINISH_REASONS.get(reason or "", "stop")
+        names = (response.model_name or "", response.provider_response_id or "")
+        return Answer(text, finish, _to_usage(response.usage, text), *names)
 
     def _to_fault(self, error: Exception, partial_text: str) -> Fault:
         retry_after = getattr(error, "retry_after", None)
@@ -208,7 +192,7 @@ def make_pai_member(name: str, context: MemberContext) -> BridgeMember:
     except Exception as error:
         raise _unavailable_error(name, error) from None
     find_inputs = partial(list_inputs, name, context.settings)
-    return _silence_warnings(BridgeMember(name, bridged, vendor=provider, secret=secret, find_inputs=find_inputs))
+    return BridgeMember(name, bridged, vendor=provider, secret=secret, find_inputs=find_inputs)
 
 
 def make_provider_member(
@@ -220,7 +204,7 @@ def make_provider_member(
         bridged, close_client = WIRE_MODELS[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
     except Exception as error:
         raise _unavailable_error(name, error) from None
-    member = BridgeMember(
+    return BridgeMember(
         name,
         bridged,
         vendor=provider.vendor,
@@ -232,7 +216,6 @@ def make_provider_member(
         close_client=close_client,
         find_inputs=find_inputs,
     )
-    return _silence_warnings(member)
 
 
 def _openai_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
@@ -282,18 +265,9 @@ WIRE_MODELS = {
 def _unavailable_error(name: str, error: Exception) -> ConfigError:
     """Return the error for a member that cannot be created: pydantic-ai is missing, or its own message."""
     missing = isinstance(error, ImportError) and (error.name or "").split(".")[0] in ("", "pydantic_ai")
-    why = (
-        NOT_INSTALLED
-        if missing and "pip install" not in str(error)
-        else f"cannot be used, pydantic-ai reports: {redact_line(str(error))}"
-    )
-    return ConfigError(f'"{name}" {why}')
-
-
-def _silence_warnings(member: BridgeMember) -> BridgeMember:
-    """Suppress pydantic-ai's warnings; problems show up as faults."""
-    warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")
-    return member
+    if missing and "pip install" not in str(error):
+        return ConfigError(f'"{name}" {NOT_INSTALLED}')
+    return ConfigError(f'"{name}" cannot be used, pydantic-ai reports: {redact_line(str(error))}')
 
 
 def _to_pydantic_messages(messages: list[Message], attachments: list[SentFile]) -> list[Any]:

@@ -42,7 +42,7 @@ from council.members.wires.error_responses import (
     classify_error,
     parse_error_json,
 )
-from council.members.wires.wire import append_schema
+from council.members.wires.wire import append_schema, split_system
 from council.settings.catalogue import catalogue
 from council.settings.config_files import cache_folder, find_command, store_cache
 from council.text_cleanup import KEY_SHAPED, mask_values, redact_line
@@ -320,8 +320,7 @@ def vendor_model_id(name: str) -> str:
 
 def _flatten_messages(messages: list[Message]) -> tuple[str, str]:
     """Return the system prompt and the conversation, each as one text."""
-    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-    turns = [message for message in messages if message["role"] != "system"]
+    system, turns = split_system(messages)
     headings = {"assistant": "--- Your answer ---\n", "user": "--- Next message ---\n"}
     parts = [(headings[turn["role"]] if n else "") + turn["content"] for n, turn in enumerate(turns)]
     return system, "\n\n".join(parts)

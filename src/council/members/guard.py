@@ -13,7 +13,7 @@ from council.errors import CouncilError, Fault, describe_error, is_interrupt, ru
 from council.members.base import Member, OnDelta, Progress
 from council.types import Answer, Ask, Usage
 
-READ_WITH_THE_PLAN = ("vendor", "small", "free", "backoff")
+READ_WITH_THE_PLAN = ("name", "vendor", "small", "free", "backoff")
 METADATA = {"finish": "stop", "model": "", "id": ""}  # text fields of an Answer, with their defaults
 READ_IF_PRESENT = ("price", "accepts", "cache_rules", "api_key_env")
 logger = logging.getLogger("council.members")

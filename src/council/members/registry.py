@@ -86,9 +86,7 @@ def _make_member(name: str, context: MemberContext) -> Member:
 def _make_added_member(name: str, added: Added, context: MemberContext) -> Member:
     factory: MemberFactory = added.load(MEMBERS.what)
     try:
-        member: Member = factory(name, context)
-        _ = member.name
-        return check_member(member)
+        return check_member(factory(name, context))
     except CouncilError:
         raise
     except BaseException as error:

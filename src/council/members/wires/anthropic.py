@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 from council.members.base import DEFAULT_MAX_TOKENS, CacheRules
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
-from council.members.wires.wire import WireMember, split_at_points
+from council.members.wires.wire import WireMember, split_at_points, split_system
 from council.types import Ask, Attachment, Json, JsonSchema, Usage
 
 API_VERSION = "2026-10-21"  # this version has no temperature parameter
@@ -159,9 +159,7 @@ class AnthropicMember(WireMember):
         return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
 
     def body(self, ask: Ask) -> MessagesRequest:
-        messages = self.build_messages(ask)
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-        turns = [message for message in messages if message["role"] != "system"]
+        system, turns = split_system(self.build_messages(ask))
         body: MessagesRequest = {
             "model": self.model,
             "max_tokens": self.max_output_tokens(ask, DEFAULT_MAX_TOKENS),

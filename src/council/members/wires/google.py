@@ -9,7 +9,7 @@ from urllib.parse import quote
 from council.members.base import CacheRules
 from council.members.wires.schema_dialects import GOOGLE, convert_schema
 from council.members.wires.stream_parser import StreamParser
-from council.members.wires.wire import WireMember
+from council.members.wires.wire import WireMember, split_system
 from council.types import Ask, Attachment, Json, JsonSchema, Usage
 
 MIN_CACHED_TOKENS, OLD_MIN_CACHED_TOKENS = 4096, 2048  # the old one is that of Gemini 2
@@ -97,8 +97,10 @@ class GenerateContentParser(StreamParser):
                 self.finish, self.is_done = str(finish), True
         if usage := event.get("usageMetadata"):
             self.update_counts(usage)
-        if feedback := event.get("promptFeedback"):
-            self._parse_block_reason(feedback)
+        feedback = event.get("promptFeedback") or {}
+        if reason := feedback.get("blockReason"):
+            self.refusal.append(str(feedback.get("blockReasonMessage") or f"the prompt was blocked: {reason}"))
+            self.is_done = True
         if not self.model:
             self.model, self.id = str(event.get("modelVersion") or ""), str(event.get("responseId") or "")
         if error := event.get("error"):
@@ -117,11 +119,6 @@ class GenerateContentParser(StreamParser):
             else:
                 text += part.get("text") or ""
         return text
-
-    def _parse_block_reason(self, feedback: Json) -> None:
-        if reason := feedback.get("blockReason"):
-            self.refusal.append(str(feedback.get("blockReasonMessage") or f"the prompt was blocked: {reason}"))
-            self.is_done = True
 
     def usage(self) -> Usage:
         """Return the usage. Thinking is counted separately; tokens that appear only in the total are output."""
@@ -146,12 +143,10 @@ class GoogleMember(WireMember):
         return {"x-goog-api-key": key} if key else {}
 
     def body(self, ask: Ask) -> GenerateContentRequest:
-        messages = self.build_messages(ask)
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+        system, messages = split_system(self.build_messages(ask))
         turns: list[Turn] = [
             {"role": ROLES.get(message["role"], message["role"]), "parts": [{"text": message["content"]}]}
             for message in messages
-            if message["role"] != "system"
         ]
         if ask.attachments:
             first = next(turn for turn in turns if turn["role"] == "user")
@@ -189,10 +184,6 @@ class GoogleMember(WireMember):
         """Request thoughts, because without them a thinking model looks like a stalled one."""
         if ask.bare:
             return {}
-        effort = self.resolve_effort(ask)
-        config: ThinkingConfig = {}
-        if effort or self.thinks:
-            config["includeThoughts"] = True
-        if effort:
-            config["thinkingLevel"] = effort.upper()
-        return config
+        if effort := self.resolve_effort(ask):
+            return {"includeThoughts": True, "thinkingLevel": effort.upper()}
+        return {"includeThoughts": True} if self.thinks else {}

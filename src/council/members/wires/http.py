@@ -368,13 +368,12 @@ class Endpoint:
     ) -> Fault:
         import aiohttp
 
-        if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)):
+        is_invalid_host = isinstance(error, UnicodeError) and not state.has_response  # before anything is sent
+        kinds = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
+        if is_invalid_host or isinstance(error, kinds):
+            why = "the host name is not valid" if is_invalid_host else describe_connection_error(error)
             delay = LOOPBACK_RETRY_S if self.is_local() and is_connection_refused(error) else None
-            detail = self.format_detail(f"no connection to {self.base_url}: {describe_connection_error(error)}")
-            return Fault("net", detail, retry_after=delay)
-        if isinstance(error, UnicodeError) and not state.has_response:  # of the host name, before anything is sent
-            detail = f"no connection to {self.base_url}: the host name is not valid"
-            return Fault("net", self.format_detail(detail))
+            return Fault("net", self.format_detail(f"no connection to {self.base_url}: {why}"), retry_after=delay)
         if isinstance(error, aiohttp.ClientHttpProxyError):
             kind = "auth" if error.status == PROXY_AUTH_REQUIRED else "net"
             detail = f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}"

@@ -54,10 +54,8 @@ class InputImagePart(TypedDict):
     detail: Literal["auto"]
 
 
-class InputFilePart(TypedDict):
+class InputFilePart(FileData):
     type: Literal["input_file"]
-    filename: str
-    file_data: str
 
 
 AttachedPart = ImagePart | FilePart | InputImagePart | InputFilePart
@@ -181,15 +179,14 @@ class ChatCompletionParser(StreamParser):
         return ""
 
     def usage(self) -> Usage:
-        """Return the usage. Some endpoints count reasoning only in total_tokens."""
-        read, written = self.counts.get("prompt_tokens", 0), self.counts.get("completion_tokens", 0)
-        return Usage(
-            read,
-            max(written, self.counts.get("total_tokens", 0) - read),
-            self.counts.get("cached_tokens", 0),
-            "completion_tokens" in self.counts,
-            self.counts.get("cache_write_tokens", 0),
-        )
+        return read_usage(self.counts, "prompt_tokens", "completion_tokens")
+
+
+def read_usage(counts: Mapping[str, int], read: str, written: str) -> Usage:
+    """Return the usage, with the vendor's names of its counts. Some endpoints count reasoning only in the total."""
+    sent, total = counts.get(read, 0), counts.get("total_tokens", 0)
+    output = max(counts.get(written, 0), total - sent)
+    return Usage(sent, output, counts.get("cached_tokens", 0), written in counts, counts.get("cache_write_tokens", 0))
 
 
 class OpenAIMember(WireMember):
@@ -269,12 +266,12 @@ class OpenAIMember(WireMember):
         mode = self.structured_mode(ask)
         if mode == "json_object":
             return {"type": "json_object"}
-        if mode != "json_schema" or ask.schema is None:
-            return None
+        return {"type": "json_schema", "json_schema": self.reply_schema(ask)} if mode == "json_schema" else None
+
+    def reply_schema(self, ask: Ask) -> ReplySchema:
         # The grammar of a small local model supports every keyword and needs the limits to terminate.
-        schema = ask.schema if self.small else convert_schema(ask.schema, OPENAI)
-        json_schema: ReplySchema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
-        return {"type": "json_schema", "json_schema": json_schema}
+        schema = ask.schema if self.small and ask.schema else convert_schema(ask.schema, OPENAI)
+        return {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
 
 
 def file_name(attachment: Attachment) -> str:

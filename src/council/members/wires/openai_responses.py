@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from council.members.base import OnDelta
-from council.members.wires.openai import InputFilePart, InputImagePart, OpenAIMember, OpenAIRequest, Turn, file_name
-from council.members.wires.schema_dialects import OPENAI, convert_schema
+from council.members.wires.openai import (
+    InputFilePart,
+    InputImagePart,
+    OpenAIMember,
+    OpenAIRequest,
+    Turn,
+    file_name,
+    read_usage,
+)
 from council.members.wires.stream_parser import StreamParser, read_text
 from council.members.wires.wire import data_url
 from council.types import Answer, Ask, Attachment, Json, JsonSchema, Usage
@@ -131,15 +138,7 @@ class ResponsesParser(StreamParser):
         return "".join(read_text(part.get("text")) for part in parts if part.get("type") == "output_text")
 
     def usage(self) -> Usage:
-        """Return the usage. Reasoning tokens are part of the output tokens."""
-        counts, read = self.counts, self.counts.get("input_tokens", 0)
-        return Usage(
-            read,
-            max(counts.get("output_tokens", 0), counts.get("total_tokens", 0) - read),
-            counts.get("cached_tokens", 0),
-            "output_tokens" in counts,
-            counts.get("cache_write_tokens", 0),
-        )
+        return read_usage(self.counts, "input_tokens", "output_tokens")
 
 
 class ResponsesMember(OpenAIMember):
@@ -190,11 +189,4 @@ class ResponsesMember(OpenAIMember):
         mode = self.structured_mode(ask)
         if mode == "json_object":
             return {"type": "json_object"}
-        if mode != "json_schema":
-            return None
-        return {
-            "type": "json_schema",
-            "name": ask.schema_name or "reply",
-            "strict": True,
-            "schema": convert_schema(ask.schema, OPENAI),
-        }
+        return {"type": "json_schema", **self.reply_schema(ask)} if mode == "json_schema" else None

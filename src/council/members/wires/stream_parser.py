@@ -99,14 +99,19 @@ class StreamParser:
     ) -> None:
         now, limits = asyncio.get_running_loop().time, limits or ByteLimits()
         if response.content_type == "application/json":
-            return self.feed_body(response, await read_body(response, limits.body))
+            body = await read_body(response, limits.body)
+            if problem := describe_non_model_response(response, body):
+                raise Fault("endpoint", problem)
+            self.feed_json(body, self.parse_body)
+            self.is_done = True
+            return
         lines, started = iter_lines(response, limits), now()
         async for batch in lines:
             self.feed_lines(batch)
             if ended := self.is_done or bool(self.error):
                 clock.reschedule(None)
                 if await self._drain(lines, response):
-                    return None
+                    return
             if self.has_new_content or ended:  # comments and empty events do not reset the timeout
                 self.has_new_content = False
                 clock.reschedule(now() + idle if self.pieces or ended else None)  # thinking may pause
@@ -116,7 +121,7 @@ class StreamParser:
         if not self.has_events and (problem := describe_non_model_response(response)):
             raise Fault("endpoint", problem)
         self.is_done = self.is_complete(is_framed(response))
-        return None
+        return
 
     async def _drain(self, lines: AsyncIterator[list[bytes]], response: ClientResponse) -> bool:
         """Read the rest of the body for a moment, for late text or counts. Return whether the answer is finished."""
@@ -133,12 +138,6 @@ class StreamParser:
         except (TimeoutError, OSError, ValueError, aiohttp.ClientError, Fault):
             response.close()
         return True
-
-    def feed_body(self, response: ClientResponse, body: bytes) -> None:
-        if problem := describe_non_model_response(response, body):
-            raise Fault("endpoint", problem)
-        self.feed_json(body, self.parse_body)
-        self.is_done = True
 
     def feed_lines(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -212,11 +211,12 @@ class StreamParser:
         if buffered := self.flush():
             self.emit_text(buffered)
         text, finish = self.text(), self.finish_reasons.get(self.finish.lower(), "stop")
-        usage = self._check_usage(self.usage(), text)
+        usage = self.usage().validated()
+        if not usage.input or (text and not usage.output):
+            usage = replace(usage, known=False)
         names = (detail(self.model[:MAX_NAME_CHARS]), detail(self.id[:MAX_NAME_CHARS]))  # an endpoint may repeat a key
-        if (
-            self.error and finish != "length"
-        ) or finish == "broken":  # an answer at its length limit is known to be cut
+        # An answer at its length limit is known to be cut.
+        if (self.error and finish != "length") or finish == "broken":
             error = parse_error_json(self.error, self.finish or "no reason given")
             if is_refusal(error):
                 return Answer(detail(error.message), "refused", usage, *names)
@@ -228,11 +228,6 @@ class StreamParser:
         if self.refusal:
             text, finish = "".join(self.refusal), "refused"
         return Answer(text, finish, usage, *names)
-
-    def _check_usage(self, usage: Usage, text: str) -> Usage:
-        """Mark usage as unknown if a count is invalid, if there is no input, or no output for a non-empty answer."""
-        usage = usage.validated()
-        return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
 
 
 def make_unreadable(data: bytes) -> ValueError:

@@ -231,6 +231,12 @@ def split_at_points(messages: Sequence[Message], shared: int, points: Collection
     return pieces
 
 
+def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """Return the text of the system, and the other messages."""
+    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+    return system, [message for message in messages if message["role"] != "system"]
+
+
 def data_url(attachment: Attachment) -> str:
     return f"data:{attachment.media_type};base64,{attachment.data}"
 
