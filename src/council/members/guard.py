@@ -72,9 +72,14 @@ def prepare_request(member: Member, ask: Ask) -> bytes:
         if isinstance(error, Fault) or is_interrupt(error, task):
             raise
         raise make_member_fault(error) from error
-    if not isinstance(body, bytes):
-        raise make_member_fault(TypeError(f"prepare returned {type(body).__name__}, not bytes"))
+    _check_type(body, bytes, "prepare returned")
     return body
+
+
+def _check_type(value: object, kind: type[object], what: str) -> None:
+    """Raise a Fault for a value of another type than that of the interface."""
+    if not isinstance(value, kind):
+        raise make_member_fault(TypeError(f"{what} {type(value).__name__}, not {kind.__name__}"))
 
 
 async def send_request(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
@@ -84,23 +89,17 @@ async def send_request(member: Member, body: bytes, on_delta: OnDelta) -> Answer
 
 async def _send_and_check(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
     answer = await member.send(body, on_delta)
-    if not isinstance(answer, Answer):
-        raise make_member_fault(TypeError(f"send returned {type(answer).__name__}, not Answer"))
-    if not isinstance(answer.text, str):
-        raise make_member_fault(TypeError(f"text of the Answer is of type {type(answer.text).__name__}, not str"))
-    if not isinstance(answer.usage, Usage):
-        raise make_member_fault(TypeError(f"usage of the Answer is of type {type(answer.usage).__name__}, not Usage"))
+    _check_type(answer, Answer, "send returned")
+    _check_type(answer.text, str, "text of the Answer is of type")
+    _check_type(answer.usage, Usage, "usage of the Answer is of type")
     # The answer is paid for: metadata of another type, such as a model that the endpoint does not name, is left out.
-    odd: dict[str, Any] = {
-        name: value for name, value in METADATA.items() if not isinstance(getattr(answer, name), str)
-    }
-    return replace(answer, **odd) if odd else answer
+    odd: dict[str, Any] = {name: text for name, text in METADATA.items() if not isinstance(getattr(answer, name), str)}
+    return replace(answer, **odd)
 
 
 def check_delta(piece: object) -> None:
     """Raise a Fault for a piece of an answer that is no text."""
-    if not isinstance(piece, str):
-        raise make_member_fault(TypeError(f"on_delta got {type(piece).__name__}, not str"))
+    _check_type(piece, str, "on_delta got")
 
 
 async def probe_member(member: Member) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
 TASKS = ("ask", "validate", "brainstorm", "research")
 CHAIR = Seat("chair", "Orchestrator")
+PLAIN_SEATS = (Seat("alpha"), Seat("beta"), Seat("gamma"))  # without roles
 NO_OPTIONS = "council.protocols.options:NoOptions"
 
 

@@ -67,9 +67,5 @@ class PanelContext:
         found = self.equal_work_price(member)
         return float("inf") if found is None else found
 
-    def sort_by_price(self, members: Sequence[str]) -> list[str]:
-        """Return members by price, those without one last in their order."""
-        return sorted(members, key=self.price)
-
     def vendor(self, member: str) -> str:
         return vendor_of(member, self.settings)

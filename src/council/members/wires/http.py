@@ -11,7 +11,6 @@ import io
 import os
 import re
 import socket
-import sys
 import threading
 import time
 import zlib
@@ -169,11 +168,9 @@ def _resolver_class() -> type[AbstractResolver]:
 
 def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
     """Return the addresses of a host, each with its family and protocol."""
-    flags = 0 if sys.platform == "win32" and host == "localhost" else socket.AI_ADDRCONFIG
     found = []
-    for kind, _, proto, _, address in socket.getaddrinfo(
-        host, port, family=family, type=socket.SOCK_STREAM, flags=flags
-    ):
+    rows = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    for kind, _, proto, _, address in rows:
         text = str(address[0])
         if kind == socket.AF_INET6 and len(address) == 4 and address[3]:  # a link-local address needs its interface
             text = socket.getnameinfo(address, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0]

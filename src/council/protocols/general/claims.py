@@ -52,7 +52,6 @@ class SeatAnswer:
     seat: str
     response: str
     claims: tuple[Claim, ...] = ()
-    confidence: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

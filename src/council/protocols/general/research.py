@@ -73,7 +73,7 @@ class Research:
             for one in reply.claims[:MAX_CLAIMS]
             if one.question.strip() and (one.text.strip() or one.answer.strip())
         )
-        return SeatAnswer(seat, reply.response, claims, reply.confidence)
+        return SeatAnswer(seat, reply.response, claims)
 
     def unknown_citations(self, reply: Position) -> list[str]:
         """Return the numbers, URLs and titles a member cites that are not in the context."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,22 +42,18 @@ def find_unknown_urls(text: str, known_urls: Collection[str]) -> list[str]:
     """Return the unknown URLs without local hosts and code blocks. Another ending of a known URL is unknown."""
     known = {_canonical_url(url) for url in known_urls}
     prose = _unescape(FENCED.sub(" ", text))
-    return list(
-        dict.fromkeys(url for _, url in _find_urls(prose) if _canonical_url(url) not in known and not _is_local(url))
-    )
+    urls = dict.fromkeys(url for _, url in _find_urls(prose))
+    return [url for url in urls if _canonical_url(url) not in known and not _is_local(url)]
 
 
 def _expand_numbers(numbers: str) -> list[int]:
     """Expand a list or range; return nothing if it contains 0, which is an interval rather than a citation."""
     found: list[int] = []
     for first, last, one in _RANGE.findall(numbers):
-        found += [int(one)] if one else _expand_range(int(first), int(last))
+        ends = [int(one)] if one else [int(first), int(last)]
+        is_range = 0 <= ends[-1] - ends[0] < MAX_RANGE  # else it is too long or reversed, and only its ends count
+        found += range(ends[0], ends[-1] + 1) if is_range else ends
     return found if 0 not in found else []
-
-
-def _expand_range(first: int, last: int) -> Iterable[int]:
-    """Expand a range; return only its ends if it is too long or reversed."""
-    return range(first, last + 1) if 0 <= last - first < MAX_RANGE else (first, last)
 
 
 def _find_urls(text: str) -> Iterator[tuple[int, str]]:
@@ -68,14 +65,11 @@ def _find_urls(text: str) -> Iterator[tuple[int, str]]:
 
 def _trim_unmatched_bracket(url: str) -> str:
     """Cut the URL at a closing bracket that has no opening bracket inside it."""
-    open_ = {"(": 0, "[": 0}
+    balance = Counter[str]()  # by the opening bracket
     for place, char in enumerate(url):
-        if char in open_:
-            open_[char] += 1
-        elif char in _BRACKET_PAIRS:
-            open_[_BRACKET_PAIRS[char]] -= 1
-            if open_[_BRACKET_PAIRS[char]] < 0:
-                return url[:place]
+        balance[_BRACKET_PAIRS.get(char, char)] += -1 if char in _BRACKET_PAIRS else 1
+        if balance[_BRACKET_PAIRS.get(char, char)] < 0:
+            return url[:place]
     return url
 
 
@@ -240,9 +234,7 @@ def remove_failures(text: str, sources: Sources) -> str:
     text = remove_json(text)
     for url in sorted(find_unknown_urls(text, [one.get("url", "") for one in sources.values()]), key=len, reverse=True):
         text = re.sub(rf"\[([^\[\]\n]*)\]\({re.escape(url)}\)", r"\1", text).replace(url, "(address removed)")
-    outside = [(match.start(), match.end()) for match in FENCED.finditer(text)] + [
-        match.span() for match in _INLINE.finditer(text)
-    ]
+    outside = [match.span() for pattern in (FENCED, _INLINE) for match in pattern.finditer(text)]
 
     def keep_known(match: re.Match[str]) -> str:
         numbers = list(_expand_numbers(match[1]))
@@ -260,12 +252,8 @@ def remove_json(text: str) -> str:
     whole = _strip_fence(text.strip()) if FENCED.fullmatch(text.strip()) else text.strip()
     if _is_json(whole):
         value = _parse_json(whole)
-        said = (
-            [value[key] for key in ("answer", "response") if isinstance(value.get(key), str)]
-            if isinstance(value, dict)
-            else []
-        )
-        return said[0] if said else ""
+        said = [value.get(key) for key in ("answer", "response")] if isinstance(value, dict) else []
+        return next((text for text in said if isinstance(text, str)), "")
     text = FENCED.sub(lambda block: JSON_REMOVED if _is_reply(_parse_json(_strip_fence(block[0]))) else block[0], text)
     for start in list(islice(_JSON_START.finditer(text), MAX_JSON_STARTS))[::-1]:
         try:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from council.protocols import PLAIN_SEATS
 from council.protocols.common.clerk import build_clerk, list_light_members
 from council.protocols.options import NoOptions
 from council.protocols.seats import Panel, PanelContext, resize_seats
-from council.settings.member_lookup import DEFAULT_SEATS
-from council.types import Seat
-
-PANEL_SEATS = tuple(Seat(name) for name in DEFAULT_SEATS)
 
 
 def build_panel(task: str, chosen: NoOptions, context: PanelContext) -> Panel:
     clerk = build_clerk(list_light_members(context), context)
-    return Panel(resize_seats(PANEL_SEATS, context.settings), chair=None, helpers=(clerk,) if clerk else ())
+    return Panel(resize_seats(PLAIN_SEATS, context.settings), chair=None, helpers=(clerk,) if clerk else ())

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from council.protocols import PLAIN_SEATS
 from council.protocols.common.rosters import load_roster
 from council.protocols.ranking.options import RankingOptions
 from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import SEAT_FLAG, SeatSetting
-from council.settings.member_lookup import DEFAULT_SEATS
 from council.types import Seat
 
-RANKING_SEATS = tuple(Seat(name) for name in DEFAULT_SEATS)
 TWO_SEATS_WARNING = "with two seats each reads only one answer, so nothing can be ranked: use at least 3 seats"
 MAX_SEATS = 60  # seats; each reads the answers of all others
 
@@ -19,7 +18,7 @@ MAX_SEATS = 60  # seats; each reads the answers of all others
 def ranking_panel(task: str, chosen: RankingOptions, context: PanelContext) -> Panel:
     """Return the panel. Seats without a member in the roster use those of alpha, beta and gamma in turn."""
     if not chosen.roster:
-        seats = resize_seats(RANKING_SEATS, context.settings)
+        seats = resize_seats(PLAIN_SEATS, context.settings)
         return Panel(seats, warnings=_warn_two_seats(seats))
     named = load_roster(chosen.roster, context, 2, MAX_SEATS)
     by_hand = context.settings.is_set_by_flag("chair.model", SEAT_FLAG)
