@@ -110,9 +110,8 @@ def describe_unseen(ask: Ask, unseen: Sequence[Attachment] | None = None) -> Ask
     unseen = ask.attachments if unseen is None else unseen
     messages, first = list(ask.messages), next(n for n, one in enumerate(ask.messages) if one["role"] == "user")
     messages[first] = {**messages[first], "content": f"{messages[first]['content']}\n\n{_format_unseen(unseen)}"}
-    return replace(
-        ask, messages=tuple(messages), attachments=tuple(one for one in ask.attachments if one not in unseen)
-    )
+    seen = tuple(one for one in ask.attachments if one not in unseen)
+    return replace(ask, messages=tuple(messages), attachments=seen)
 
 
 def list_unseen(attachments: Sequence[Attachment], member: Member) -> list[Attachment]:
@@ -122,15 +121,13 @@ def list_unseen(attachments: Sequence[Attachment], member: Member) -> list[Attac
 
 
 def _format_unseen(unseen: Sequence[Attachment]) -> str:
-    lines = [f"- {one.path}: {_describe_missing(one)}" for one in unseen]
+    lines = ["You cannot see these attachments:"]
+    for one in unseen:
+        text = "you have its text" if one.has_text else "it has no text that can be extracted"
+        size = f"an image of {one.width} x {one.height} pixels"
+        lines.append(f"- {one.path}: {size if one.kind == 'image' else f'the pages of a PDF; {text}'}")
     rules = "Do not guess what they show. Say where your answer depends on them. Other seats may see them."
-    return "\n".join(["You cannot see these attachments:", *lines, rules])
-
-
-def _describe_missing(one: Attachment) -> str:
-    if one.kind == "image":
-        return f"an image of {one.width} x {one.height} pixels"
-    return f"the pages of a PDF; {'you have its text' if one.has_text else 'it has no text that can be extracted'}"
+    return "\n".join([*lines, rules])
 
 
 def check_key(key: str) -> str:

@@ -29,7 +29,7 @@ from council.protocols.general.claims import (
 )
 from council.protocols.general.comparison import MAX_DISPUTES, Comparison, has_unlike_names
 from council.protocols.general.origins import Material, find_foreign, mark_foreign
-from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis
+from council.protocols.general.replies import DisagreementSummary, Position, Reconsidered, SpecSynthesis, Synthesis
 from council.protocols.general.research import SEARCH_SKIPPED, Research, SourceRow
 from council.protocols.general.synthesis import (
     find_citations,
@@ -178,11 +178,12 @@ class Deliberation:
     @property
     def qualified(self) -> list[tuple[str, list[Claim]]]:
         """The questions whose answers depend on a condition, with the claims on each."""
-        return [
-            (group.question, [one for one in group.claims if any(one.id in pair for pair in group.pairs("depends"))])
-            for group in self.comparison.groups
-            if group.pairs("depends")
-        ]
+        found = []
+        for group in self.comparison.groups:
+            if pairs := group.pairs("depends"):
+                ids = frozenset[str]().union(*pairs)
+                found.append((group.question, [one for one in group.claims if one.id in ids]))
+        return found
 
     @property
     def agreement(self) -> Agreement:
@@ -264,6 +265,7 @@ class Deliberation:
         return found[:MAX_DISPUTES]
 
     def unknown_citations(self) -> dict[str, list[str]]:
+        """The sources that members cite and the context does not have, by member."""
         strange = {name: self.research.unknown_citations(said.reply) for name, said in self.first.items()}
         return {name: what for name, what in strange.items() if what}
 
@@ -358,7 +360,12 @@ def _base_verdict(
             claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())
         ),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
-        common=tuple(map(_format_consensus, table.consensus)),
+        # The question with its short answer, else the first member's sentence.
+        common=tuple(
+            f"{point['question']} {first['answer']}" if first["answer"] else first["text"]
+            for point in table.consensus
+            for first in point["statements"][:1]
+        ),
         differences=tuple(
             Difference(one.question, join_sides((side.seat, side.answer or side.claim, "") for side in one.positions))
             for one in told
@@ -366,12 +373,6 @@ def _base_verdict(
         trust_facts=tuple(_trust_facts(table, numbers, added)),
         details=dict(details),
     )
-
-
-def _format_consensus(point: ConsensusPoint) -> str:
-    """Return a point of consensus in a line: the question with its short answer, else the first member's sentence."""
-    first = point["statements"][0]
-    return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
 
 
 def _trust_facts(table: Deliberation, numbers: list[int], added: Sequence[Dispute]) -> Iterator[TrustFact]:
@@ -415,10 +416,9 @@ def _build_disagreements(table: Deliberation, reply: Synthesis, wording: Wording
     told = {one.disagreement: one for one in reply.disagreements}
     texts = []
     for name, dispute in table.persisting_by_name.items():
-        one = told.get(name)
-        sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
-        because = one.because if one else ""
-        texts.append(format_disagreement(dispute, because, sides if len(sides) > 1 else [], wording))
+        one = told.get(name, DisagreementSummary(disagreement=name, because="", sides=[]))
+        sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()]
+        texts.append(format_disagreement(dispute, one.because, sides if len(sides) > 1 else [], wording))
     code = [*table.reported_by_code, *table.added_disputes(reply)]
     texts += [format_disagreement(one, "", [], wording) for one in code]
     title = wording.heading("where_experts_disagree")

@@ -106,9 +106,10 @@ def format_digest(sections: Iterable[Section]) -> str:
 def format_points(points: ComparedAnswers, total: int, wording: Wording) -> str:
     """Return the clerk's points as Markdown."""
     none = wording.heading("none_sentence")
-    agreed = [
-        f"- {one.point}{_name_seats(one.seats, wording) if len(one.seats) < total else ''}" for one in points.agreed
-    ]
+    agreed = []
+    for point in points.agreed:
+        seats = wording.join([format_label(name) for name in point.seats])
+        agreed.append(f"- {point.point}{wording.enclose(seats) if len(point.seats) < total else ''}")
     disputed = [line for one in points.disputed for line in _format_dispute(one, wording)]
     unique = [f"- {format_label(one.seat)}{wording.colon}{one.point}" for one in points.unique]
     sections = [
@@ -117,10 +118,6 @@ def format_points(points: ComparedAnswers, total: int, wording: Wording) -> str:
         *([("what_only_one_saw", unique)] if unique else []),
     ]
     return "\n\n".join(f"## {wording.heading(title)}\n\n" + "\n".join(lines) for title, lines in sections)
-
-
-def _name_seats(seats: Iterable[str], wording: Wording) -> str:
-    return wording.enclose(wording.join([format_label(name) for name in seats]))
 
 
 def _format_dispute(difference: Difference, wording: Wording) -> Iterator[str]:

@@ -15,7 +15,7 @@ from council.engine.records import Disagreement, Dissent, SeatPosition
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
-from council.protocols.ranking.rules import BallotRow, LabelledStanding, RankedAnswer, RankingDetails, RankingTable
+from council.protocols.ranking.rules import LabelledStanding, RankingDetails, RankingTable
 from council.text_cleanup import replace_labels
 from council.types import Round, Seat, Statement, Verdict
 
@@ -153,7 +153,13 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
         "differ": table.differ,
         "agreement": rule.reader_agreement(cast),
         "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
-        "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
+        "ballots": {
+            reader: {
+                "dispute": slip.relabel(slip.ballot.dispute, names),
+                "order": [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order],
+            }
+            for reader, slip in review.reader_ballots.items()
+        },
     }
     return Verdict(
         answer,
@@ -163,11 +169,6 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
         dissent=tuple(_dissent_json(review, names)),
         details=dict(details),
     )
-
-
-def _ballot_json(slip: ReaderBallot, names: SeatNames) -> BallotRow:
-    order: list[RankedAnswer] = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
-    return {"dispute": slip.relabel(slip.ballot.dispute, names), "order": order}
 
 
 def _split_answers_json(review: Review, names: SeatNames) -> list[Disagreement]:

@@ -115,7 +115,10 @@ def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] |
     means = {seat: Fraction(sum(rank for rank, _ in of), len(of)) if of else None for seat, of in ranks.items()}
     if weights:
         means = {seat: _weighted_mean(cast, seat, weights) or means[seat] for seat in seats}
-    shares = {seat: _borda_share(of) for seat, of in ranks.items()}
+    shares = {}
+    for seat, of in ranks.items():
+        most = sum(length - 1 for _, length in of)
+        shares[seat] = Fraction(sum(length - rank for rank, length in of), most) if most else None
     places = _assign_places(means)
     rows = [
         Standing(seat, places.get(seat), means[seat], shares[seat], len(of), sum(rank == 1 for rank, _ in of))
@@ -123,7 +126,9 @@ def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] |
     ]
     ordered = tuple(sorted(rows, key=lambda row: row.place or len(rows) + 1))
     by_share = _assign_places({seat: None if share is None else -share for seat, share in shares.items()})
-    return RankingTable(ordered, _find_winner(ordered), by_share != places)
+    first = [row.seat for row in ordered if row.place == 1]
+    is_alone = len(first) == 1 and all(row.place for row in ordered)  # neither tied nor an answer on no ballot
+    return RankingTable(ordered, first[0] if is_alone else None, by_share != places)
 
 
 def _weighted_mean(cast: Ballots, seat: str, weights: Mapping[str, float]) -> Fraction | None:
@@ -134,21 +139,10 @@ def _weighted_mean(cast: Ballots, seat: str, weights: Mapping[str, float]) -> Fr
     return sum((shares[reader] * rank for reader, rank in ranks.items()), Fraction(0)) / total if total else None
 
 
-def _borda_share(ranks: Sequence[tuple[int, int]]) -> Fraction | None:
-    had = sum(length - 1 for _, length in ranks)
-    return Fraction(sum(length - rank for rank, length in ranks), had) if had else None
-
-
 def _assign_places(values: Mapping[str, Fraction | None]) -> dict[str, int]:
     """Give the lowest value place 1; equal values share a place and skip the following ones (1, 1, 3)."""
     known = {seat: value for seat, value in values.items() if value is not None}
     return {seat: 1 + sum(other < value for other in known.values()) for seat, value in known.items()}
-
-
-def _find_winner(ordered: Sequence[Standing]) -> str | None:
-    """Return the only answer in first place, or None if it is tied or an answer is on no ballot."""
-    first = [row.seat for row in ordered if row.place == 1]
-    return first[0] if len(first) == 1 and all(row.place for row in ordered) else None
 
 
 def reader_agreement(ballots: Ballots) -> list[ReaderPairRow]:
