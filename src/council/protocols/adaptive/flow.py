@@ -10,33 +10,9 @@ from council.engine.agreement import NotedAgreement, assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, seat_names
 from council.errors import QuorumLost, SeatAbsent
+from council.protocols.adaptive import rules as rule
 from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
-from council.protocols.adaptive.rules import (
-    SKIPPED_BY_AGREEMENT,
-    SKIPPED_BY_POINTS,
-    AdaptiveDetails,
-    DecisionRow,
-    Decisions,
-    choose_author,
-    choose_first_seats,
-    choose_reader,
-    choose_speakers,
-    choose_stand_in,
-    choose_supported,
-    compare_first_answers,
-    count_room,
-    describe_points,
-    describe_reason,
-    join_conclusions,
-    judge_check,
-    limit_agreement,
-    list_argued_points,
-    list_objections,
-    list_open_points,
-    order_seats,
-    select_points,
-    settle_errors,
-)
+from council.protocols.adaptive.rules import AdaptiveDetails, DecisionRow, Decisions
 from council.protocols.common.check import FoundError, list_check_facts, make_open_error, number_errors
 from council.protocols.common.conclusions import LEVELS, Comparison, compare_all
 from council.protocols.common.issues import SEVERE
@@ -85,9 +61,9 @@ class Check:
         if self.said is None:
             return []
         severe = [error for error in self.errors.values() if error.severity in SEVERE]
-        conclusions = join_conclusions([self.author, self.own], missing="none stated")
+        conclusions = rule.join_conclusions([self.author, self.own], missing="none stated")
         points = [conclusions] if is_dispute(conclusions) else []
-        return list_objections(self.author.seat.name, self.reader.name, severe) or points
+        return rule.list_objections(self.author.seat.name, self.reader.name, severe) or points
 
     def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
         """Return the author if it concedes to another conclusion: its own answer does not recommend that one."""
@@ -99,24 +75,24 @@ class Check:
     def settle(self, arguments: Round[Arguments]) -> CheckFacts | None:
         """Return the check with what the author said about its errors; None if it found none."""
         said = arguments.get(self.author.seat.name)
-        errors = settle_errors(self.facts.errors, said.reply.points if said else ())
+        errors = rule.settle_errors(self.facts.errors, said.reply.points if said else ())
         return replace(self.facts, errors=errors) if errors else None
 
 
 async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[str, float] = NO_PRICES) -> Verdict:
     """Ask two seats, stop if they agree and a check confirms it; else ask the others and argue what is disputed."""
-    order = order_seats(council.members, prices, cheap_first=cheap_first)
+    order = rule.order_seats(council.members, prices, cheap_first=cheap_first)
     progress = await ask_first_seats(council, order)
-    opening = compare_first_answers(progress.answers, council.question.text)
+    opening = rule.compare_first_answers(progress.answers, council.question.text)
     check = None
     if opening.reason == "agreed":
-        check = await check_answer(council, progress, choose_author(progress.answers, prices))
-        if decide_after_check(council, progress, check, SKIPPED_BY_AGREEMENT):
+        check = await check_answer(council, progress, rule.choose_author(progress.answers, prices))
+        if decide_after_check(council, progress, check, rule.SKIPPED_BY_AGREEMENT):
             noted = assess_notes(None, round_voices(progress.answers))
             noted = noted._replace(agreement="full", shared_by=tuple(progress.answers))
             return return_checked_answer(progress, check, opening.comparison, noted)
     else:
-        why = describe_reason(opening.reason, opening.seats)
+        why = rule.describe_reason(opening.reason, opening.seats)
         progress.decisions["continued"].append({"after": "answer", "reason": opening.reason, "why": why})
         council.note("did not stop after the first answers", why=why)
     await ask_other_seats(council, progress, order)
@@ -124,18 +100,18 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     if check and check.said:
         return await argue_and_write(council, progress, check.objections, check)
     if len(order) == 2 and opening.comparison == "different":
-        return await argue_and_write(council, progress, [join_conclusions(progress.answers.values())])
+        return await argue_and_write(council, progress, [rule.join_conclusions(progress.answers.values())])
     points = await compare_answers(council, progress.answers, "points")
     progress.asked += points.state in ("answered", "absent")
     comparison = compare_all([said.reply.conclusion for said in progress.answers.values()], council.question.text)
     disputed = list(points.disputed)
     if points.state == "answered" and not disputed and comparison == "different":  # code knows better than the clerk
-        disputed = [join_conclusions(progress.answers.values())]
+        disputed = [rule.join_conclusions(progress.answers.values())]
     # An absent check is not asked again: with its calls the run would make more than collaborative.
     if check is None and is_shared(points, progress.answers) and not disputed:
-        author = choose_supported(progress.answers, prices)
+        author = rule.choose_supported(progress.answers, prices)
         check = await check_answer(council, progress, author)
-        if decide_after_check(council, progress, check, SKIPPED_BY_POINTS):
+        if decide_after_check(council, progress, check, rule.SKIPPED_BY_POINTS):
             noted = assess_points(points, progress.answers)
             verdict = return_checked_answer(progress, check, "same", noted)
             return replace(verdict, notes=points.as_notes())
@@ -149,11 +125,11 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
 
 async def ask_first_seats(council: Council, order: Sequence[Seat]) -> Progress:
     """Ask two seats of different vendors; the next seat of another vendor takes the place of one that is absent."""
-    asked = choose_first_seats(order)
+    asked = rule.choose_first_seats(order)
     async with council.phase("answer"):
         answers = await council.poll(asked, "adaptive/answer", quorum=0, reply=Answer)
     number = 0
-    while len(answers) < 2 and (seat := choose_stand_in(order, answers, [one.name for one in asked])):
+    while len(answers) < 2 and (seat := rule.choose_stand_in(order, answers, [one.name for one in asked])):
         number += 1
         gone = [one.name for one in asked if one.name not in answers][number - 1]
         council.note(f"{seat.name} answers first in place of {gone}", why=f"{gone} did not answer")
@@ -195,7 +171,7 @@ def is_shared(points: ComparedAnswers, answers: Round[Answer]) -> bool:
 
 async def check_answer(council: Council, progress: Progress, author: Statement[Answer]) -> Check:
     """Have the author of another answer check this one, of another vendor where there is one."""
-    own = choose_reader(progress.answers, author)
+    own = rule.choose_reader(progress.answers, author)
     reader = own.seat
     progress.asked += 1
     text = Statement(
@@ -211,8 +187,8 @@ async def check_answer(council: Council, progress: Progress, author: Statement[A
 
 def decide_after_check(council: Council, progress: Progress, check: Check, skipped: Sequence[str]) -> bool:
     """Record whether the check allows a stop, and why."""
-    reason = judge_check(check.said.reply if check.said else None)
-    why = describe_reason(reason, list(progress.answers), check.author.seat.name, check.reader.name)
+    reason = rule.judge_check(check.said.reply if check.said else None)
+    why = rule.describe_reason(reason, list(progress.answers), check.author.seat.name, check.reader.name)
     decision: DecisionRow = {"after": "check", "reason": reason, "why": why}
     if reason != "confirmed":
         progress.decisions["continued"].append(decision)
@@ -262,8 +238,8 @@ async def argue_and_write(
     known.
     """
     points = {f"p{n}": point for n, point in enumerate(disputed, 1)}
-    room = count_room(len(council.members), progress.asked)
-    speakers = choose_speakers(disputed, room, author=check.author.seat.name if check else "")
+    room = rule.count_room(len(council.members), progress.asked)
+    speakers = rule.choose_speakers(disputed, room, author=check.author.seat.name if check else "")
     arguments = await argue(council, progress.answers, points, speakers)
     if not speakers and len(progress.answers) > 1:
         why = "another call would cost more than collaborative" if disputed else "no point is disputed"
@@ -293,7 +269,7 @@ async def argue(
         return Round()
 
     async def speak(apart: Council, seat: Seat) -> Statement[Arguments]:
-        rows = select_points(seat.name, points)
+        rows = rule.select_points(seat.name, points)
         return await apart.ask(
             seat,
             "adaptive/argue",
@@ -324,7 +300,7 @@ async def write(
             council.chair,
             "adaptive/write",
             drafts=answers,
-            points=describe_points(points),
+            points=rule.describe_points(points),
             arguments=arguments,
             limit=find_word_limit(said.reply.answer for said in answers.values()),
         )
@@ -332,15 +308,15 @@ async def write(
     base = notes["closest_draft"] if notes else None
     conclusions = {name: said.reply.conclusion for name, said in answers.items()}
     rows = {name: said.reply.points for name, said in arguments.items()}
-    noted = limit_agreement(
+    noted = rule.limit_agreement(
         assess_notes(notes, round_voices(answers)),
         round_voices(answers),
         conclusions,
         base,
-        list_open_points(points, rows),
+        rule.list_open_points(points, rows),
         apart,
         council.question.text,
     )
-    details: AdaptiveDetails = {**progress.decisions, "argued": list_argued_points(points, arguments)}
+    details: AdaptiveDetails = {**progress.decisions, "argued": rule.list_argued_points(points, arguments)}
     result = OutcomeFacts("built_on", base) if base and len(answers) > 1 else None
     return Verdict(written.text, notes=notes, result=result, details=dict(details), **noted._asdict())

@@ -7,17 +7,9 @@ from typing import Any
 from council.engine.agreement import compute_agreement, join_sides, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
 from council.engine.records import Shift
+from council.protocols.advisors import rules as rule
 from council.protocols.advisors.options import AdvisorsOptions, Flow
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
-from council.protocols.advisors.rules import (
-    cites_evidence,
-    describe_stances,
-    is_long,
-    names_figure,
-    stage,
-    stance_changes,
-    word_limits,
-)
 from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.points import list_differences
 from council.protocols.common.sections import dump_sections
@@ -33,11 +25,11 @@ async def advisors(council: Council, **options: Any) -> Verdict:
     speak = council.relay if chosen.flow == "sequential" else council.poll
     transcript: list[Round[Any]] = []
     for n in range(1, chosen.rounds + 1):
-        least, most = word_limits(n, chosen.rounds)
+        least, most = rule.word_limits(n, chosen.rounds)
         async with council.phase(f"r{n}"):
             said = await speak(
                 council.members,
-                f"advisors/{stage(n, chosen.rounds)}",
+                f"advisors/{rule.stage(n, chosen.rounds)}",
                 reply=Stand if chosen.early_stop else None,
                 flow=chosen.flow,
                 round=n,
@@ -48,9 +40,9 @@ async def advisors(council: Council, **options: Any) -> Verdict:
                 heard=[],
             )
         transcript.append(said)
-        council.stances.update(describe_stances(_latest_stances(transcript)))
+        council.stances.update(rule.describe_stances(_latest_stances(transcript)))
         for name, one in said.items():
-            if is_long(one.said, most):
+            if rule.is_long(one.said, most):
                 words = len(one.said.split())
                 council.note(f"{name} wrote {words} words in round {n}", why=f"over twice its limit of {most}")
         for shift in _declared_changes(transcript):  # those of earlier rounds too: an equal note is recorded once
@@ -101,7 +93,7 @@ def _round_stances(said: Round[Any]) -> dict[str, Stance]:
 
 
 def _declared_changes(transcript: list[Round[Any]]) -> list[Shift]:
-    return stance_changes([_round_stances(said) for said in transcript])
+    return rule.stance_changes([_round_stances(said) for said in transcript])
 
 
 async def _referee(council: Council, transcript: list[Round[Any]], flow: Flow) -> Verdict:
@@ -154,7 +146,7 @@ def _combine_shifts(reply: Refereed, declared: list[Shift]) -> list[Shift]:
             "to": one.ended_with,
             "changed": one.moved,
             "reason": one.why,
-            "weak": one.moved and not cites_evidence(one.evidence) and not names_figure(one.why),
+            "weak": one.moved and not rule.cites_evidence(one.evidence) and not rule.names_figure(one.why),
         }
         for name, one in positions.items()
         if name not in moved

@@ -25,15 +25,9 @@ from council.protocols.common.check import (
     rule_errors,
 )
 from council.protocols.common.lengths import count_words, find_opening, find_word_limit
+from council.protocols.refine import rules as rule
 from council.protocols.refine.replies import Attack, Rewrite
-from council.protocols.refine.rules import (
-    RefineDetails,
-    assign_attackers,
-    choose_settled_draft,
-    describe_attacks,
-    is_contradicted,
-    list_unsettled_errors,
-)
+from council.protocols.refine.rules import RefineDetails
 from council.types import CheckFacts, OutcomeFacts, Round, Seat, Statement, Verdict
 
 SETTLED = "the drafts agree and no attack found harm"
@@ -96,7 +90,7 @@ async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
         why = "there is only one draft, so no other seat can attack it"
         council.note("attack skipped", why=why, skipped=["attack"], by_absence=True)
         return Attacks(Round(), {})
-    targets = assign_attackers(drafts.seats)
+    targets = rule.assign_attackers(drafts.seats)
 
     async def attack(apart: Council, seat: Seat) -> Statement[Attack]:
         target = drafts[targets[seat.name]]
@@ -108,14 +102,14 @@ async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
 
 async def return_settled_draft(council: Council, drafts: Round[None], attacks: Attacks) -> Verdict:
     """Return the draft in which its attack found the fewest errors, with these small errors corrected."""
-    draft = drafts[choose_settled_draft(attacks.errors, list(drafts))]
+    draft = drafts[rule.choose_settled_draft(attacks.errors, list(drafts))]
     author = draft.seat.name
     others = attacks.errors
     errors = others.pop(author)  # the check has those of the draft
     readers = tuple(name for name, target in attacks.targets.items() if target == author)
     checked = Checked(draft, CheckFacts(readers, author, last_readers=readers))
     noted = assess_notes(None, round_voices(drafts))._replace(agreement="full", shared_by=tuple(drafts))
-    details: RefineDetails = {"attacks": describe_attacks(others, {})}
+    details: RefineDetails = {"attacks": rule.describe_attacks(others, {})}
     result = OutcomeFacts("settled", author, total=len(drafts))
     verdict = Verdict(draft.said, result=result, details=dict(details), **noted._asdict())
     if errors:
@@ -157,7 +151,7 @@ async def synthesise(
     """Have the chair write one text from the versions, which it sees without their authors."""
     versions: list[Statement[Any]] = [rewrites.get(name, said) for name, said in drafts.items()]
     rulings = {name: said.reply.rulings for name, said in rewrites.items()}
-    unsettled = list_unsettled_errors(attacks.errors, rulings)
+    unsettled = rule.list_unsettled_errors(attacks.errors, rulings)
     async with council.phase("synthesise"):
         responses = council.assign_labels(versions, council.chair)
         seats = {label: said.seat.name for label, said in responses.items()}
@@ -175,7 +169,7 @@ async def synthesise(
     noted = assess_notes(notes, round_voices(drafts))
     base = notes["closest_draft"] if notes else None
     details: RefineDetails = {
-        "attacks": describe_attacks(attacks.errors, rulings),
+        "attacks": rule.describe_attacks(attacks.errors, rulings),
         "labels": {council.chair.name: seats},
     }
     verdict = Verdict(
@@ -185,7 +179,7 @@ async def synthesise(
         details=dict(details),
         **noted._asdict(),
     )
-    is_doubtful = is_contradicted(verdict.shared_by, attacks.opposed)
+    is_doubtful = rule.is_contradicted(verdict.shared_by, attacks.opposed)
     return written, forget_agreement(verdict) if is_doubtful else verdict
 
 
