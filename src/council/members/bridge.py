@@ -44,8 +44,6 @@ CloseClient = Callable[[], Awaitable[None]]
 
 
 class SentFile(TypedDict):
-    """An attachment of a request, in base64."""
-
     media_type: str
     data: str
 
@@ -59,8 +57,6 @@ class BridgeSettings(TypedDict, total=False):
 
 
 class BridgeRequest(TypedDict):
-    """A request, as it is stored."""
-
     messages: list[Message]
     schema: JsonSchema | None  # None if there is none, or if it is in a message
     schema_name: str

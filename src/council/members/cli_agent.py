@@ -198,7 +198,6 @@ class CliAgentMember(Member):
         raise self._to_fault(output, parser, result)
 
     def _to_fault(self, output: AgentOutput, parser: OutputParser, result: ProcessResult) -> Fault:
-        """Return the Fault for a call without a usable answer."""
         reason = output.error or (output.warning if output.retries else "") or _failure_line(result, output)
         tails = format_tails(result.stdout_tail, result.stderr_tail)
         # Match only failures and short outputs: a real answer may mention logins and limits too.
@@ -334,7 +333,6 @@ def strip_echo(text: str, request: AgentRequest) -> str:
 
 
 def _find_rejected_flag(result: ProcessResult, output: AgentOutput) -> str | None:
-    """Return the flag that the agent rejected, if any."""
     if not result.exit_code or output.done:
         return None
     printed = strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail)

@@ -64,7 +64,6 @@ def check_member(member: Member) -> Member:
 
 
 def prepare_request(member: Member, ask: Ask) -> bytes:
-    """Return the bytes of a request, or raise a Fault."""
     task = running_task()
     try:
         body = member.prepare(ask)
@@ -103,7 +102,6 @@ def check_delta(piece: object) -> None:
 
 
 async def probe_member(member: Member) -> str:
-    """Return the line of a member's probe, or raise a CouncilError."""
     return str(await _run_apart(member.probe, CouncilError))
 
 

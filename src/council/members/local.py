@@ -185,8 +185,6 @@ def _require_llama() -> None:
 
 
 class LocalServer:
-    """Server process of one weights file."""
-
     _running: dict[Path, LocalServer] = {}  # noqa: RUF012
     _lock = threading.Lock()
 

@@ -33,7 +33,6 @@ class MemberRegistry:
         return self._members[name]
 
     def add(self, member: Member) -> None:
-        """Register a custom member under its name."""
         try:
             self._members[member.name] = check_member(member)
         except Exception as error:

@@ -63,8 +63,6 @@ class OutputFormat(TypedDict):
 
 
 class OutputConfig(TypedDict, total=False):
-    """The effort and the form of the reply."""
-
     effort: str
     format: OutputFormat
 

@@ -62,8 +62,6 @@ AttachedPart = ImagePart | FilePart | InputImagePart | InputFilePart
 
 
 class Turn(TypedDict):
-    """A message of the system, of the user or of the model."""
-
     role: str
     content: str | list[TextPart | AttachedPart]
 
@@ -79,8 +77,6 @@ class ReplySchema(TypedDict):
 
 
 class ResponseFormat(TypedDict):
-    """The form of a typed reply."""
-
     type: Literal["json_object", "json_schema"]
     json_schema: NotRequired[ReplySchema]
 

@@ -24,15 +24,11 @@ UNFINISHED = "incomplete"  # finish of an answer that the vendor calls incomplet
 
 
 class Reasoning(TypedDict, total=False):
-    """How much the model thinks, and what it shows of that."""
-
     effort: str
     summary: Literal["auto"]
 
 
 class TextFormat(TypedDict):
-    """The form of a typed reply."""
-
     type: Literal["json_object", "json_schema"]
     name: NotRequired[str]
     strict: NotRequired[bool]

@@ -290,10 +290,7 @@ async def write(
     arguments: Round[Arguments],
     apart: Sequence[str] = (),
 ) -> Verdict:
-    """Have the chair write the answer from the answers, the disputed points and the arguments.
-
-    `apart`: seats that did not recommend it at first, whatever the chair says.
-    """
+    """Have the chair write the answer. The seats `apart` did not recommend it at first, whatever the chair says."""
     answers = progress.answers
     async with council.phase("write"):
         written = await council.ask(

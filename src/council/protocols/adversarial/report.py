@@ -39,8 +39,6 @@ class AdversarialFields(TypedDict, total=False):
 
 
 class PointVariables(AttackPoint):
-    """A point of the attack, with its ruling as a word."""
-
     ruling: str
 
 
@@ -114,10 +112,7 @@ def _describe_skipped_attack(minutes: Minutes, wording: Wording) -> str:
 
 
 def join_points(rulings: Sequence[RulingRow], leader: str) -> list[AttackPoint]:
-    """Return each point once, with its ids and the seats that raised it, and the severity of the most severe.
-
-    Issues are one point if the chair joined them, or if they have the same text and the same ruling.
-    """
+    """Return each point once. Issues are one if the chair joined them, or if they have the same text and ruling."""
     groups: dict[str, list[RulingRow]] = {}
     first: dict[tuple[str, bool | None], str] = {}  # text and ruling → the first issue with them
     for row in rulings:

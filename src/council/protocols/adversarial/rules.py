@@ -47,11 +47,7 @@ def compute_confidence(
     contradictory: bool = False,
     unclear: bool = False,
 ) -> str:
-    """Return the confidence of an attacked answer by the first rule that matches.
-
-    `landed` and `open_issues` hold severities, `stances` the attackers' verdicts. `unclear`: part of the ruling or of
-    an attack could not be used.
-    """
+    """Return the confidence of an attacked answer. `unclear`: part of the ruling or of an attack could not be used."""
     is_fatal = "FATAL" in open_issues or ("FATAL" in landed and "REJECTED" in stances)
     if contradictory or outcome == "OVERTURNED" or is_fatal:
         return "CONTESTED"

@@ -47,8 +47,6 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SeatAnswer:
-    """One seat's answer in the first round."""
-
     seat: str
     response: str
     claims: tuple[Claim, ...] = ()
@@ -88,7 +86,6 @@ class Dispute:
         return self.how == "possible"
 
     def format_positions(self) -> str:
-        """Return each seat's answer on one line."""
         return ", ".join(f'{side.seat} "{side.answer or side.claim}"' for side in self.positions)
 
     def against(self, seat: str) -> tuple[Side, ...]:
@@ -165,10 +162,7 @@ def words_by_seat(moves: Iterable[Move], name: str) -> dict[str, str]:
 
 
 def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
-    """Return whether no conflict is left after the concessions, or all seats answered CONCEDE or NUANCE.
-
-    A missing answer counts as MAINTAIN; a possible dispute stays open.
-    """
+    """Return whether no conflict is left, or no seat maintains its claim. A missing answer maintains it."""
     if dispute.is_possible or not dispute.seats:
         return False
     said = [words.get(seat, "MAINTAIN") for seat in dispute.seats]
@@ -325,10 +319,7 @@ def compute_general_confidence(
     *,
     has_common_claim: bool = False,
 ) -> str:
-    """Return the confidence of a general answer: open disputes decide first, then consensus, then sources.
-
-    `has_common_claim`: two members hold the same claim, although it is no consensus.
-    """
+    """Return the confidence of a general answer: open disputes decide first, then consensus, then sources."""
     if any(not one.is_possible for one in persisting):
         return "CONTESTED"
     if answered < 2 or not (consensus or has_common_claim):

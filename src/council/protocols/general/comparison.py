@@ -152,11 +152,7 @@ def _with_one_condition(decided: Relation | None, clerk: Relation | None) -> Rel
 
 
 def has_unlike_names(claims: Sequence[Claim]) -> bool:
-    """Return whether two seats name things without a common word in answer to the same question.
-
-    Only the clerk can say that these agree ("AWS" and "Amazon Web Services"), and it may be wrong ("Postgres" and
-    "MySQL").
-    """
+    """Return whether two seats answer a question by names without a common word: the clerk may be wrong about them."""
     return any(
         a.seat != b.seat and question_key(a.question) == question_key(b.question) and _are_unlike(a, b)
         for a, b in combinations(claims, 2)

@@ -51,8 +51,6 @@ UNSAFE_IN_LINK = re.compile(r"[\s()<>\[\]\\]")  # would end the target of a Mark
 
 
 class QualifiedAnswer(TypedDict):
-    """A member's answer to a question, and the condition under which it holds."""
-
     seat: str
     answer: str
     claim: str
@@ -60,8 +58,6 @@ class QualifiedAnswer(TypedDict):
 
 
 class QualifiedRow(TypedDict):
-    """A question whose answers depend on a condition."""
-
     question: str
     positions: list[QualifiedAnswer]
 

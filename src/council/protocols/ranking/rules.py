@@ -17,8 +17,6 @@ MIN_BALLOTS_FOR_HIGH = 3
 
 
 class StandingRow(TypedDict):
-    """A row of the ranking table as it is stored."""
-
     seat: str
     place: int | None
     mean_rank: float | None
@@ -42,8 +40,6 @@ class ReaderPairRow(TypedDict):
 
 
 class RankedAnswer(TypedDict):
-    """A seat on a ballot, and the reader's reason."""
-
     seat: str
     why: str
 

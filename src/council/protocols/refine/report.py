@@ -11,8 +11,6 @@ if TYPE_CHECKING:  # a report needs no rules
     from council.protocols.refine.rules import AttackRow
 
     class AttackVariables(AttackRow):
-        """An error in a draft, with its ruling as a word."""
-
         status: str
 
 
