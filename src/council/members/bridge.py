@@ -123,14 +123,20 @@ class BridgeMember(Member):
         self, request: BridgeRequest, clock: asyncio.Timeout, pieces: list[str], on_delta: OnDelta
     ) -> Answer:
         from pydantic_ai.direct import model_request_stream
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
 
+        parameters = ModelRequestParameters()
+        if (schema := request["schema"]) is not None:
+            output = OutputObjectDefinition(json_schema=dict(schema), name=request["schema_name"], strict=True)
+            parameters = ModelRequestParameters(output_mode="native", output_object=output)
         now = asyncio.get_running_loop().time
         settings: Any = {**request["settings"], "max_retries": 0}
         request_stream = model_request_stream(
             self.model,
             _to_pydantic_messages(request["messages"], request.get("attachments", [])),
             model_settings=settings,
-            model_request_parameters=_request_parameters(request),
+            model_request_parameters=parameters,
         )
         async with request_stream as stream:
             async for event in stream:
@@ -214,20 +220,15 @@ def make_provider_member(
     )
 
 
-def _openai_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
-    from pydantic_ai.models.openai import OpenAIChatModel
+def _openai_model(base: str, model: str, key: str, has_responses: bool = False) -> tuple[Any, CloseClient | None]:
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIChatModel(model, provider=OpenAIProvider(base_url=base, api_key=key)), None
-
-
-def _responses_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    settings: Any = {"openai_store": False}
     provider = OpenAIProvider(base_url=base, api_key=key)
-    return OpenAIResponsesModel(model, provider=provider, settings=settings), None
+    settings: Any = {"openai_store": False}
+    if has_responses:
+        return OpenAIResponsesModel(model, provider=provider, settings=settings), None
+    return OpenAIChatModel(model, provider=provider), None
 
 
 def _anthropic_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
@@ -250,9 +251,9 @@ def _google_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | N
     return GoogleModel(model, provider=GoogleProvider(client=client)), client.aio.aclose
 
 
-WIRE_MODELS = {
+WIRE_MODELS: dict[str, Callable[[str, str, str], tuple[Any, CloseClient | None]]] = {
     "openai": _openai_model,
-    "openai-responses": _responses_model,
+    "openai-responses": partial(_openai_model, has_responses=True),
     "anthropic": _anthropic_model,
     "google": _google_model,
 }
@@ -290,16 +291,6 @@ def _to_pydantic_messages(messages: list[Message], attachments: list[SentFile]) 
             content, files = [*files, content], []
         history[-1] = ModelRequest(parts=[*history[-1].parts, part(content)])
     return history
-
-
-def _request_parameters(request: BridgeRequest) -> Any:
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.output import OutputObjectDefinition
-
-    if request["schema"] is None:
-        return ModelRequestParameters()
-    output = OutputObjectDefinition(json_schema=dict(request["schema"]), name=request["schema_name"], strict=True)
-    return ModelRequestParameters(output_mode="native", output_object=output)
 
 
 def _event_text(event: Any) -> str | None:

@@ -31,11 +31,6 @@ def choices_of(kind: Literal["members", "presets", "rosters"]) -> Json:
     return {"choices": kind}
 
 
-def filled_with(kind: Literal["prices"]) -> Json:
-    """Return what the schema says of an option that the plan fills in: `prices`, the cost of equal work by member."""
-    return {"internal": True, "filled_with": kind}
-
-
 def list_filled_options(model: type[BaseModel], kind: str) -> list[str]:
     """Return the options that the plan fills in with this kind of value."""
     return [name for name, field in model.model_fields.items() if _read_extra(field, "filled_with") == kind]

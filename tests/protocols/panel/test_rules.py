@@ -10,7 +10,6 @@ from council.protocols.panel.closings import Closing, read_closing
 from council.protocols.panel.rules import (
     add_different_conclusions,
     build_sections,
-    format_digest,
     list_confidence_facts,
     nest_headings,
 )
@@ -141,7 +140,7 @@ def test_answers_that_were_not_compared_get_no_dispute() -> None:
 
 
 def digest(points: ComparedAnswers, answers: dict[str, str]) -> str:
-    return format_digest(build_sections(points, answers, ENGLISH))
+    return "\n\n".join(section.text for section in build_sections(points, answers, ENGLISH))
 
 
 POINTS = ComparedAnswers(

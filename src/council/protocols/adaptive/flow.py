@@ -17,7 +17,7 @@ from council.protocols.common.check import FoundError, list_check_facts, make_op
 from council.protocols.common.conclusions import LEVELS, Comparison, compare_all
 from council.protocols.common.issues import SEVERE
 from council.protocols.common.lengths import find_word_limit
-from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers, is_dispute
+from council.protocols.common.points import assess_points, compare_answers, is_dispute
 from council.types import CheckFacts, Difference, OutcomeFacts, Round, Seat, Statement, TrustFact, Verdict
 
 NO_PRICES: Mapping[str, float] = {}
@@ -108,7 +108,8 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     if points.state == "answered" and not disputed and comparison == "different":  # code knows better than the clerk
         disputed = [rule.join_conclusions(progress.answers.values())]
     # An absent check is not asked again: with its calls the run would make more than collaborative.
-    if check is None and is_shared(points, progress.answers) and not disputed:
+    is_shared = len(progress.answers) > 1 and set(points.shared_by or ()) == set(progress.answers)
+    if check is None and is_shared and not disputed:
         author = rule.choose_supported(progress.answers, prices)
         check = await check_answer(council, progress, author)
         if decide_after_check(council, progress, check, rule.SKIPPED_BY_POINTS):
@@ -159,11 +160,6 @@ def join_rounds(seats: Sequence[Seat], *rounds: Round[Answer]) -> Round[Answer]:
     gone = {name: one for round_ in rounds for name, one in round_.absent.items()}
     names = [seat.name for seat in seats]
     return Round([said[name] for name in names if name in said], [gone[name] for name in names if name in gone])
-
-
-def is_shared(points: ComparedAnswers, answers: Round[Answer]) -> bool:
-    """Return whether the clerk found nothing disputed, and all answers reach the same conclusion."""
-    return len(answers) > 1 and not points.disputed and set(points.shared_by or ()) == set(answers)
 
 
 # Check

@@ -236,16 +236,15 @@ def list_open_points(
     points: Mapping[str, Difference], arguments: Mapping[str, Sequence[ArgumentRow]]
 ) -> list[Difference]:
     """Return the points of which not exactly one side is left after the arguments. A silent side holds its position."""
-    return [
-        point
-        for name, point in points.items()
-        if sum(not _is_conceded(name, side, arguments) for side in point.sides) != 1
-    ]
-
-
-def _is_conceded(point: str, side: Side, arguments: Mapping[str, Sequence[ArgumentRow]]) -> bool:
-    stances = {row.stance for seat in side.seats for row in arguments.get(seat, ()) if row.point == point}
-    return stances == {"concedes"}
+    found = []
+    for name, point in points.items():
+        stances = [
+            {row.stance for seat in side.seats for row in arguments.get(seat, ()) if row.point == name}
+            for side in point.sides
+        ]
+        if len(stances) - stances.count({"concedes"}) != 1:
+            found.append(point)
+    return found
 
 
 def settle_errors(errors: Sequence[CheckedError], rows: Sequence[ArgumentRow]) -> tuple[CheckedError, ...]:

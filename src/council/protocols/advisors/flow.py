@@ -85,10 +85,10 @@ def _latest_stances(transcript: list[Round[Any]]) -> dict[str, Stance]:
 
 
 def _round_stances(said: Round[Any]) -> dict[str, Stance]:
-    replies = {name: one.reply for name, one in said.items() if isinstance(one.reply, Stand)}
     return {
         name: Stance(name, reply.stance, reply.choice, reply.confidence, reply.evidence)
-        for name, reply in replies.items()
+        for name, one in said.items()
+        if isinstance(reply := one.reply, Stand)
     }
 
 

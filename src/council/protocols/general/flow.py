@@ -8,7 +8,7 @@ from typing import Any
 
 from council.engine.council import Council
 from council.errors import ChairAbsent, UsageError
-from council.protocols.general.claims import Dispute, SeatAnswer
+from council.protocols.general.claims import SeatAnswer
 from council.protocols.general.comparison import ClerkGroup, Comparison, check_groups, compare_claims, disputing_seats
 from council.protocols.general.options import GeneralOptions
 from council.protocols.general.replies import ClaimGroups, Position, Reconsidered, SpecSynthesis, Synthesis
@@ -124,18 +124,11 @@ async def reconsider(council: Council, chosen: GeneralOptions, table: Deliberati
             choices={"topic": list(disputes)},
             disputes=disputes,
             research=table.research,
-            facing={name: _opposing_lines(name, disputes) for name in seats},
+            facing={
+                seat: [f"{n} {one.question}: {side.claim}" for n, one in disputes.items() for side in one.against(seat)]
+                for seat in seats
+            },
         )
-
-
-def _opposing_lines(seat: str, disputes: dict[str, Dispute]) -> list[str]:
-    """Return one line for each claim that opposes the seat."""
-    return [
-        f"{name} {one.question}: {side.claim}"
-        for name, one in disputes.items()
-        if seat in one.seats
-        for side in one.against(seat)
-    ]
 
 
 async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberation) -> Verdict:

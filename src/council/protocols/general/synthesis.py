@@ -31,7 +31,7 @@ _LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\])\Z", 
 
 def find_citations(text: str, sources: Sources | None = None) -> list[int]:
     """Return the numbers cited as [1], [2, 3], [1-3] or by a source's URL, once each, in order."""
-    prose = _unescape(_INLINE.sub(" ", FENCED.sub(" ", text)))
+    prose = _ESCAPED.sub(r"\1", _INLINE.sub(" ", FENCED.sub(" ", text)))
     number = {_canonical_url(source.get("url", "")): n for n, source in (sources or {}).items()}
     found = [(match.start(), n) for match in _NUMBERS.finditer(prose) for n in _expand_numbers(match[1])]
     found += [(at, number[key]) for at, url in _find_urls(prose) if (key := _canonical_url(url)) in number]
@@ -41,7 +41,7 @@ def find_citations(text: str, sources: Sources | None = None) -> list[int]:
 def find_unknown_urls(text: str, known_urls: Collection[str]) -> list[str]:
     """Return the unknown URLs without local hosts and code blocks. Another ending of a known URL is unknown."""
     known = {_canonical_url(url) for url in known_urls}
-    prose = _unescape(FENCED.sub(" ", text))
+    prose = _ESCAPED.sub(r"\1", FENCED.sub(" ", text))
     urls = dict.fromkeys(url for _, url in _find_urls(prose))
     return [url for url in urls if _canonical_url(url) not in known and not _is_local(url)]
 
@@ -86,10 +86,6 @@ def _is_local(url: str) -> bool:
         return bool(_LOCAL_HOST.match(re.sub(r":\d*\Z", "", urlsplit(url).netloc)))
     except ValueError:  # not a valid URL
         return False
-
-
-def _unescape(text: str) -> str:
-    return _ESCAPED.sub(r"\1", text)
 
 
 # Problems and disagreements

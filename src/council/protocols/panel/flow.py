@@ -14,7 +14,6 @@ from council.protocols.panel.rules import (
     add_different_conclusions,
     build_sections,
     describe_points,
-    format_digest,
     list_confidence_facts,
 )
 from council.types import Round, Verdict
@@ -68,7 +67,7 @@ def build_verdict(council: Council, answers: Round[None], points: ComparedAnswer
         "closings": closings,
     }
     return Verdict(
-        format_digest(sections),
+        "\n\n".join(section.text for section in sections),  # they have their own headings
         caveats=(CAVEATS[points.state],) if points.state in CAVEATS else (),
         consensus=tuple({"point": one.point, "seats": list(one.seats)} for one in points.agreed),
         disagreements=tuple(describe_points(points.disputed)),

@@ -98,11 +98,6 @@ def build_sections(points: ComparedAnswers, answers: Mapping[str, str], wording:
     return [Section("decision", wording.heading("positions"), format_points(points, len(answers), wording)), told]
 
 
-def format_digest(sections: Iterable[Section]) -> str:
-    """Return the sections as one text. They have their own headings."""
-    return "\n\n".join(section.text for section in sections)
-
-
 def format_points(points: ComparedAnswers, total: int, wording: Wording) -> str:
     """Return the clerk's points as Markdown."""
     none = wording.heading("none_sentence")
