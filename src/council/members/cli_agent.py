@@ -32,16 +32,8 @@ from council.members.cli_sandbox import (
     find_secrets,
     open_workspace,
 )
-from council.members.wires.error_responses import (
-    INVALID_KEY_MESSAGE,
-    QUOTA_MESSAGE,
-    THROTTLING_MESSAGE,
-    TOO_LONG_MESSAGE,
-    UNKNOWN_MODEL_MESSAGE,
-    ErrorResponse,
-    classify_error,
-    parse_error_json,
-)
+from council.members.wires import error_responses
+from council.members.wires.error_responses import ErrorResponse
 from council.members.wires.wire import append_schema, split_system
 from council.settings.catalogue import catalogue
 from council.settings.config_files import cache_folder, find_command, store_cache
@@ -66,12 +58,12 @@ QUOTA_EXCEEDED = re.compile(
 SERVER_FAILURE = re.compile(r"experiencing high demand|internal (server )?error", re.I)
 # Kinds of failures without a status, in this order: messages about limits also name other ways to log in.
 FAILURE_MESSAGES = (
-    ("quota", QUOTA_MESSAGE),
-    ("rate", THROTTLING_MESSAGE),
+    ("quota", error_responses.QUOTA_MESSAGE),
+    ("rate", error_responses.THROTTLING_MESSAGE),
     ("auth", NOT_LOGGED_IN),
-    ("auth", INVALID_KEY_MESSAGE),
-    ("size", TOO_LONG_MESSAGE),
-    ("model", UNKNOWN_MODEL_MESSAGE),
+    ("auth", error_responses.INVALID_KEY_MESSAGE),
+    ("size", error_responses.TOO_LONG_MESSAGE),
+    ("model", error_responses.UNKNOWN_MODEL_MESSAGE),
     ("server", SERVER_FAILURE),
 )
 # A setting of ours that another version of codex reads differently: "Error loading config.toml: … in `agents`".
@@ -361,7 +353,7 @@ def _parse_error(text: str) -> ErrorResponse | None:
         value, _ = json.JSONDecoder().raw_decode(text[start:]) if start >= 0 else ({}, 0)
     except (ValueError, RecursionError):
         return None
-    return parse_error_json(value) if isinstance(value, dict) and value.get("error") else None
+    return error_responses.parse_error_json(value) if isinstance(value, dict) and value.get("error") else None
 
 
 def _shorten_reason(reason: str) -> str:
@@ -381,7 +373,7 @@ def _classify_failure(text: str, status: int) -> str:
     if status in (0, 400, 402, 403, 429) and QUOTA_EXCEEDED.search(text):
         return "quota"
     if status:
-        return classify_error(status, _parse_error(text) or ErrorResponse(frozenset(), text), None)
+        return error_responses.classify_error(status, _parse_error(text) or ErrorResponse(frozenset(), text), None)
     return next((kind for kind, pattern in FAILURE_MESSAGES if pattern.search(text)), "")
 
 

@@ -272,48 +272,36 @@ class ThinkingFilter:
     def __init__(self) -> None:
         self.buffer = ""  # text that may be part of a tag
         self.end_tag = ""  # closing tag of the current block
-        self._state: Callable[[], str] = self._before_thinking
+        self.has_thought = False  # the block has ended
+        self.is_over = False  # the answer has begun, so that everything that follows is answer
 
     def feed(self, piece: str) -> str:
         """Add text and return the part that is certainly answer."""
         self.buffer += piece
-        return self._state()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the answer has begun, so that everything that follows is answer."""
-        return self._state == self._flush_answer
+        if not (self.end_tag or self.has_thought or self.is_over) and self._may_begin():
+            return ""
+        if self.end_tag:
+            at = self.buffer.lower().find(self.end_tag)
+            if at < 0:
+                self.buffer = self.buffer[-len(self.end_tag) :]  # keep only what may be the start of the closing tag
+                return ""
+            self.buffer, self.end_tag, self.has_thought = self.buffer[at + len(self.end_tag) :], "", True
+        if not self.is_over and self.has_thought:
+            self.buffer = self.buffer.lstrip()
+        self.is_over = self.is_over or bool(self.buffer) or not self.has_thought
+        return self.flush()
 
     def flush(self) -> str:
         """Return the buffered text at the end of the stream. An unclosed block is dropped."""
-        return "" if self.end_tag else self._flush_answer()
+        text, self.buffer = "" if self.end_tag else self.buffer, ""
+        return text
 
-    def _before_thinking(self) -> str:
+    def _may_begin(self) -> bool:
+        """Return whether the text so far may be the beginning of a tag. After a whole one, its block has begun."""
         start = self.buffer.lstrip()
         opening = start[:MAX_TAG_CHARS].lower()
-        for tag in THINKING_TAGS if opening[:1] in ("", "<") else ():
+        for tag in THINKING_TAGS:
             if opening.startswith(tag):
-                self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
-                return self._state()
-            if tag.startswith(opening) and len(self.buffer) < MAX_LEADING_SPACE:
-                return ""
-        self._state = self._flush_answer
-        return self._state()
-
-    def _inside_thinking(self) -> str:
-        at = self.buffer.lower().find(self.end_tag)
-        if at < 0:
-            self.buffer = self.buffer[-len(self.end_tag) :]  # keep only what may be the start of the closing tag
-            return ""
-        self.buffer, self.end_tag, self._state = self.buffer[at + len(self.end_tag) :], "", self._after_thinking
-        return self._state()
-
-    def _after_thinking(self) -> str:
-        self.buffer = self.buffer.lstrip()
-        if self.buffer:
-            self._state = self._flush_answer
-        return self._flush_answer()
-
-    def _flush_answer(self) -> str:
-        text, self.buffer = self.buffer, ""
-        return text
+                self.buffer, self.end_tag = start[len(tag) :], f"</{tag[1:]}"
+                return False
+        return len(self.buffer) < MAX_LEADING_SPACE and any(tag.startswith(opening) for tag in THINKING_TAGS)

@@ -7,15 +7,8 @@ from dataclasses import replace
 
 from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
 from council.engine.records import Dissent, RulingRow
+from council.protocols.adversarial import rules as rule
 from council.protocols.adversarial.replies import Attack, Change, Ruling, Triage
-from council.protocols.adversarial.rules import (
-    compute_confidence,
-    find_first_holders,
-    is_settled,
-    list_contradictions,
-    list_defects,
-    list_trust_facts,
-)
 from council.protocols.common.flags import list_draft_facts
 from council.protocols.common.issues import MAX_ISSUES, SEVERE, Issue, Rulings, apply_rulings, match_ids
 from council.protocols.common.points import list_differences
@@ -34,7 +27,7 @@ def number_issues(attacks: Round[Attack]) -> dict[str, Issue]:
 
 def review_ruling(ruling: Ruling, issues: Mapping[str, Issue]) -> str:
     """Return why a ruling needs its repair turn, worded for the model; empty if it does not."""
-    return "; ".join(list_defects(ruling.outcome, _apply(ruling, issues)))
+    return "; ".join(rule.list_defects(ruling.outcome, _apply(ruling, issues)))
 
 
 def _apply(ruling: Ruling, issues: Mapping[str, Issue]) -> Rulings:
@@ -95,14 +88,16 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
     issues = number_issues(attacks)
     rulings = _apply(ruling, issues)
     stances = {name: attack.reply.stance for name, attack in attacks.items()}
-    contradictions = list_contradictions(ruling.outcome, rulings)
+    contradictions = rule.list_contradictions(ruling.outcome, rulings)
     rejecting = {name: attack.reply for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"}
     unsupported = tuple(name for name, attack in rejecting.items() if attack.stance == "STAND")  # no issue to rule on
-    holders = find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
-    settled = is_settled(ruling.outcome, stances.values())
+    holders = rule.find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
+    settled = rule.is_settled(ruling.outcome, stances.values())
     voices = round_voices(drafts)
-    facts = list_trust_facts(ruling.outcome, rulings, stances, triage.contested, contradictory=bool(contradictions))
-    level = compute_confidence(
+    facts = rule.list_trust_facts(
+        ruling.outcome, rulings, stances, triage.contested, contradictory=bool(contradictions)
+    )
+    level = rule.compute_confidence(
         ruling.outcome,
         [row.severity for row in rulings.landed],
         list(stances.values()),

@@ -153,16 +153,13 @@ def _with_one_condition(decided: Relation | None, clerk: Relation | None) -> Rel
 
 def has_unlike_names(claims: Sequence[Claim]) -> bool:
     """Return whether two seats answer a question by names without a common word: the clerk may be wrong about them."""
-    return any(
-        a.seat != b.seat and question_key(a.question) == question_key(b.question) and _are_unlike(a, b)
-        for a, b in combinations(claims, 2)
-    )
-
-
-def _are_unlike(a: Claim, b: Claim) -> bool:
-    kind, relation = compare_answers(a.answer, b.answer, (a.question, b.question))
-    words = [{word[:5] for word in name_key(one.answer).split()} for one in (a, b)]
-    return kind == "name" and relation is None and words[0].isdisjoint(words[1])
+    for a, b in combinations(claims, 2):
+        if a.seat != b.seat and question_key(a.question) == question_key(b.question):
+            words = [{word[:5] for word in name_key(one.answer).split()} for one in (a, b)]
+            is_unknown = compare_answers(a.answer, b.answer, (a.question, b.question)) == ("name", None)
+            if is_unknown and words[0].isdisjoint(words[1]):
+                return True
+    return False
 
 
 # Questions

@@ -13,32 +13,13 @@ from council.engine.agreement import join_sides, list_shared_voices, round_voice
 from council.engine.records import Disagreement, Dissent, SectionRow, Shift
 from council.language import detect_language
 from council.protocols.common.sections import Section, dump_sections
-from council.protocols.general.claims import (
-    Claim,
-    ConsensusPoint,
-    Dispute,
-    Move,
-    SeatAnswer,
-    Side,
-    claim_ledger,
-    compute_general_confidence,
-    find_consensus,
-    has_common_claim,
-    is_resolved,
-    words_by_seat,
-)
+from council.protocols.general import claims as rule
+from council.protocols.general import synthesis
+from council.protocols.general.claims import Claim, ConsensusPoint, Dispute, Move, SeatAnswer, Side
 from council.protocols.general.comparison import MAX_DISPUTES, Comparison, has_unlike_names
 from council.protocols.general.origins import Material, find_foreign, mark_foreign
 from council.protocols.general.replies import DisagreementSummary, Position, Reconsidered, SpecSynthesis, Synthesis
 from council.protocols.general.research import SEARCH_SKIPPED, Research, SourceRow
-from council.protocols.general.synthesis import (
-    find_citations,
-    find_problems,
-    format_disagreement,
-    number_disputes,
-    remove_failures,
-    remove_json,
-)
 from council.search.queries import is_time_sensitive
 from council.text_cleanup import truncate
 from council.types import Agreement, Difference, Json, Question, Round, Statement, TrustFact, Verdict
@@ -99,7 +80,7 @@ class Deliberation:
 
     def __post_init__(self) -> None:
         real = [one for one in self.comparison.disputes if not one.is_possible]
-        self.disputes = number_disputes(real[:MAX_DISPUTES])
+        self.disputes = synthesis.number_disputes(real[:MAX_DISPUTES])
         self.overflow_disputes = real[MAX_DISPUTES:]
         self.possible_disputes = [one for one in self.comparison.disputes if one.is_possible][:MAX_DISPUTES]
 
@@ -120,7 +101,11 @@ class Deliberation:
 
     @property
     def resolved_by_name(self) -> dict[str, Dispute]:
-        return {name: one for name, one in self.disputes.items() if is_resolved(one, words_by_seat(self.moves, name))}
+        return {
+            name: one
+            for name, one in self.disputes.items()
+            if rule.is_resolved(one, rule.words_by_seat(self.moves, name))
+        }
 
     @property
     def persisting(self) -> list[Dispute]:
@@ -143,7 +128,7 @@ class Deliberation:
         return {
             side.id: words[side.seat]
             for name, dispute in self.disputes.items()
-            if (words := words_by_seat(self.moves, name))
+            if (words := rule.words_by_seat(self.moves, name))
             for side in dispute.positions
             if side.seat in words
         }
@@ -161,11 +146,11 @@ class Deliberation:
         for group in self.comparison.groups:
             claims = tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims)
             groups.append(replace(group, claims=claims))
-        return find_consensus(groups, self.words, self.comparison.contested)
+        return rule.find_consensus(groups, self.words, self.comparison.contested)
 
     @property
     def has_common_claim(self) -> bool:
-        return has_common_claim(self.comparison.groups, self.words)
+        return rule.has_common_claim(self.comparison.groups, self.words)
 
     def is_sourced(self, numbers: list[int]) -> bool:
         """Return whether the answer or a claim cites a source that was found."""
@@ -207,7 +192,7 @@ class Deliberation:
         told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
         changes = reply.changes if isinstance(reply, SpecSynthesis) and reply.answer.strip() else []
         answer = "\n\n".join([reply.answer, *changes])
-        return find_problems(answer, told, self.research.sources_by_number, self.persisting_by_name)
+        return synthesis.find_problems(answer, told, self.research.sources_by_number, self.persisting_by_name)
 
     @cached_property
     def material(self) -> Material:
@@ -229,11 +214,11 @@ class Deliberation:
 
     def remove_failures(self, reply: Synthesis) -> Synthesis:
         """Remove unknown sources and raw JSON from the chair's text."""
-        return reply.edit(lambda text: remove_failures(text, self.research.sources_by_number))
+        return reply.edit(lambda text: synthesis.remove_failures(text, self.research.sources_by_number))
 
     def describe_removed(self, reply: Synthesis) -> str:
         """Return what `remove_failures` removes: unknown sources, raw JSON, or both."""
-        bare = reply.edit(remove_json)
+        bare = reply.edit(synthesis.remove_json)
         removed = {
             "unknown sources": self.remove_failures(bare).texts != bare.texts,
             "raw JSON": bare.texts != reply.texts,
@@ -287,7 +272,7 @@ def build_verdict(
         verdict,
         answer="\n\n".join((models, decision, *(part.format() for part in parts))),
         details={**verdict.details, "sections": dump_sections(sections)},
-        confidence=compute_general_confidence(
+        confidence=rule.compute_general_confidence(
             table.consensus,
             table.persisting,
             len(table.first),
@@ -314,7 +299,7 @@ def build_verdict_without_chair(table: Deliberation) -> Verdict:
 
 def _cited_numbers(table: Deliberation, texts: Iterable[str]) -> list[int]:
     known = table.research.sources_by_number
-    return [n for n in find_citations("\n\n".join(texts), known) if n in known]
+    return [n for n in synthesis.find_citations("\n\n".join(texts), known) if n in known]
 
 
 def _base_verdict(
@@ -353,7 +338,7 @@ def _base_verdict(
         shifts=tuple(_shifts_json(table)),
         sources=tuple(_sources_json(table, numbers)),
         claims=tuple(
-            claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())
+            rule.claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())
         ),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
         # The question with its short answer, else the first member's sentence.
@@ -414,9 +399,9 @@ def _build_disagreements(table: Deliberation, reply: Synthesis, wording: Wording
     for name, dispute in table.persisting_by_name.items():
         one = told.get(name, DisagreementSummary(disagreement=name, because="", sides=[]))
         sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()]
-        texts.append(format_disagreement(dispute, one.because, sides if len(sides) > 1 else [], wording))
+        texts.append(synthesis.format_disagreement(dispute, one.because, sides if len(sides) > 1 else [], wording))
     code = [*table.reported_by_code, *table.added_disputes(reply)]
-    texts += [format_disagreement(one, "", [], wording) for one in code]
+    texts += [synthesis.format_disagreement(one, "", [], wording) for one in code]
     title = wording.heading("where_experts_disagree")
     return [Section("disagreements", title, "\n\n".join(texts))] if texts else []
 
@@ -472,7 +457,7 @@ def _unknown_citation_caveats(table: Deliberation) -> list[str]:
 
 def _dispute_json(table: Deliberation, one: Dispute) -> Disagreement:
     name = next((name for name, dispute in table.disputes.items() if dispute is one), "")
-    words = words_by_seat(table.moves, name)
+    words = rule.words_by_seat(table.moves, name)
     return {
         "issue": one.question,
         "topic": one.question,
@@ -535,7 +520,7 @@ def _sources_json(table: Deliberation, numbers: list[int]) -> list[CitedSource]:
 def _cites_source(said: Statement[Position], source: SourceRow) -> bool:
     reply = said.reply
     numbers = {*reply.sources, *(n for claim in reply.claims for n in claim.sources)}
-    numbers |= set(find_citations(reply.response, {source["n"]: {"url": source["url"]}}))
+    numbers |= set(synthesis.find_citations(reply.response, {source["n"]: {"url": source["url"]}}))
     return source["n"] in numbers or any(one.url == source["url"] for one in reply.copied_sources)
 
 
