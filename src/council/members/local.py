@@ -16,7 +16,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
@@ -251,12 +251,11 @@ class LocalServer:
 
     def _send_config(self, config: ServerConfig) -> ServerResponse:
         assert self.process.stdin and self.process.stdout
-        try:
+        response: ServerResponse = {}
+        with suppress(OSError):
             self.process.stdin.write(json.dumps(config).encode() + b"\n")
             self.process.stdin.flush()
-            response: ServerResponse = json.loads(self.process.stdout.readline() or b"{}")
-        except OSError:
-            return {}
+            response = json.loads(self.process.stdout.readline() or b"{}")
         return response
 
     @classmethod
@@ -378,10 +377,9 @@ def _common_length(rows: Sequence[str] | Sequence[list[int]]) -> int:
 
 
 def _file_size(path: str, folder: Path) -> int:
-    try:
+    with suppress(OSError):  # `ready` reports the problem
         return (folder / Path(path).expanduser()).stat().st_size
-    except OSError:
-        return 0  # `ready` reports the problem
+    return 0
 
 
 def count_cores(cgroups: Path = CGROUPS) -> int:

@@ -582,15 +582,11 @@ def describe_non_model_response(response: ClientResponse, body: bytes = b"") -> 
 
 async def read_error_body(response: ClientResponse, within: float) -> bytes:
     """Read the start of an error body. Ignore read errors, because the status is already known."""
-    import aiohttp
-
     body = b""
-    try:
+    with suppress(*network_errors(), Fault):
         async with asyncio.timeout(within):
             async for chunk in iter_chunks(response, MAX_ERROR_BODY_BYTES):
                 body += chunk
                 if len(body) >= MAX_ERROR_BODY_BYTES:
                     break
-    except (TimeoutError, OSError, ValueError, aiohttp.ClientError, Fault):
-        pass
     return body[:MAX_ERROR_BODY_BYTES]

@@ -1,7 +1,4 @@
-"""JSON Schema dialects of the vendors.
-
-Unsupported keywords move to the description; replies are still validated here.
-"""
+"""JSON Schema dialects of the vendors. Unsupported keywords move to the description; replies are still validated."""
 
 from __future__ import annotations
 

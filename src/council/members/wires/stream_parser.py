@@ -1,7 +1,4 @@
-"""Stream parser: lines, timeouts, the terminator and thinking blocks.
-
-Each wire subclasses it to parse its vendor's events.
-"""
+"""Stream parser: lines, timeouts, the terminator and thinking blocks. Each wire subclasses it for its events."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from council.members.wires.http import (
     describe_non_model_response,
     is_framed,
     iter_lines,
+    network_errors,
     pause_reading,
     read_body,
 )
@@ -125,9 +123,8 @@ class StreamParser:
 
     async def _drain(self, lines: AsyncIterator[list[bytes]], response: ClientResponse) -> bool:
         """Read the rest of the body for a moment, for late text or counts. Return whether the answer is finished."""
-        import aiohttp
-
         self.has_new_content = False
+        errors: tuple[type[Exception], ...] = (*network_errors(), Fault)
         try:
             async with asyncio.timeout(self.drain_timeout):
                 async for batch in lines:
@@ -135,7 +132,7 @@ class StreamParser:
                         self.feed_lines(batch)
                     if self.has_new_content:
                         return False
-        except (TimeoutError, OSError, ValueError, aiohttp.ClientError, Fault):
+        except errors:
             response.close()
         return True
 

@@ -1,7 +1,4 @@
-"""Replies of the adversarial protocol: triage, attack, ruling.
-
-The chair sees issues and drafts under labels, without names.
-"""
+"""Replies of the adversarial protocol: triage, attack, and the ruling of a chair that sees labels without names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Report of the adversarial protocol: the leading draft, the points of the triage, the rulings, and why there was no
-attack.
-"""
+"""Report of the adversarial protocol: leading draft, points of the triage, rulings, and why there was no attack."""
 
 from __future__ import annotations
 

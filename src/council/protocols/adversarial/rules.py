@@ -1,6 +1,4 @@
-"""Rules of the adversarial protocol: contradictions of a ruling, and the confidence, computed instead of taken from
-a model.
-"""
+"""Rules of the adversarial protocol: contradictions of a ruling, and the confidence, which no model states."""
 
 from __future__ import annotations
 

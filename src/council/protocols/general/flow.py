@@ -1,6 +1,4 @@
-"""The general protocol: research, independent answers, one round on disputes, and a synthesis that reports every
-disagreement.
-"""
+"""The general protocol: research, independent answers, one round on disputes, and a synthesis with all of them."""
 
 from __future__ import annotations
 

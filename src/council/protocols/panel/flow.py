@@ -7,8 +7,11 @@ from typing import TypedDict
 from council.engine.council import Council
 from council.engine.records import SectionRow
 from council.language import detect_language
+from council.protocols import PLAIN_SEATS
+from council.protocols.common.clerk import build_clerk, list_light_members
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
 from council.protocols.common.sections import dump_sections
+from council.protocols.options import NoOptions
 from council.protocols.panel.closings import Closing, read_closing
 from council.protocols.panel.rules import (
     add_different_conclusions,
@@ -16,8 +19,15 @@ from council.protocols.panel.rules import (
     describe_points,
     list_confidence_facts,
 )
+from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.types import Round, Verdict
 from council.wording import load_wording
+
+
+def build_panel(task: str, chosen: NoOptions, context: PanelContext) -> Panel:
+    """Return three seats without a role, or as many as `-m` or `--seats` says, and the clerk."""
+    clerk = build_clerk(list_light_members(context), context)
+    return Panel(resize_seats(PLAIN_SEATS, context.settings), chair=None, helpers=(clerk,) if clerk else ())
 
 
 class ComparisonRow(TypedDict):

@@ -28,11 +28,6 @@ def assign_attackers(seats: Sequence[Seat]) -> dict[str, str]:
     return {seat.name: targets[seat.name] for seat in seats}
 
 
-def choose_settled_draft(errors: DraftErrors, names: Sequence[str]) -> str:
-    """Return the author of the draft with the fewest errors, the first of equal ones."""
-    return min(names, key=lambda name: len(errors.get(name, ())))
-
-
 def is_contradicted(shared_by: Collection[str] | None, opposed: Iterable[frozenset[str]]) -> bool:
     """Return whether the chair counts two seats for the answer of which one says that their drafts differ."""
     return any(pair <= set(shared_by or ()) for pair in opposed)
