@@ -40,6 +40,9 @@ def found_in(text: str, material: Material = MATERIAL) -> list[str]:
         "However, six engineers know no Vitess. The RKI agrees. Overall, wait.",
         "Use `shared_buffers = 131072` and\n\n```sql\nSET work_mem = 65536;\n```\n",
         "Half of it, 100 %, and 365 days a year.",
+        "It fails for 2 in 10,000,000 users of the 21st century.",  # a whole and an ordinal
+        "At 18 to 50k tps it is slow.",  # a range in thousands
+        "It costs 1,500 to 3,000 dollars.",
         "Since 2025-03-14 or March 2025 it is known.",
     ],
 )

@@ -152,6 +152,7 @@ def test_readers_against_the_winner_and_split_answers_are_named() -> None:
     ballots = {"a": ["b", "c", "d"], "b": ["a", "c", "d"], "c": ["a", "b", "d"], "d": ["c", "b", "a"]}
     assert find_split_answers(ballots, four) == {"a": (["b", "c"], ["d"])}
     assert readers_who_put(ballots, "a", -1) == ["d"]
+    assert readers_who_put(ballots, "a", 0) == ["b", "c"]
     assert readers_who_put({}, None, -1) == []
 
 

@@ -92,7 +92,11 @@ class GenerateContentParser(StreamParser):
         for candidate in event.get("candidates") or ():
             if candidate.get("index"):  # a second answer, which was not requested
                 continue
-            piece += self._parse_parts((candidate.get("content") or {}).get("parts") or [])
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                if part.get("thought"):
+                    self.has_thinking = True
+                else:
+                    piece += part.get("text") or ""
             if finish := candidate.get("finishReason"):
                 self.finish, self.is_done = str(finish), True
         if usage := event.get("usageMetadata"):
@@ -110,15 +114,6 @@ class GenerateContentParser(StreamParser):
     def parse_body(self, body: Any) -> str:
         """Parse one object, or a list of stream events."""
         return "".join(map(self.parse_event, body if isinstance(body, list) else [body]))
-
-    def _parse_parts(self, parts: list[Json]) -> str:
-        text = ""
-        for part in parts:
-            if part.get("thought"):
-                self.has_thinking = True
-            else:
-                text += part.get("text") or ""
-        return text
 
     def usage(self) -> Usage:
         """Return the usage. Thinking is counted separately; tokens that appear only in the total are output."""

@@ -107,16 +107,6 @@ class RequestState:
     transport: asyncio.Transport | None = None
     delivery: Delivery = field(default_factory=lambda: current_delivery.get() or Delivery())
 
-    def is_stale(self) -> bool:
-        """Return whether the server closed the reused connection at once, because it was idle too long."""
-        is_reused = not self.is_new_connection and not self.has_response
-        return is_reused and time.monotonic() - self.sent < STALE_CONNECTION_S
-
-    def drop_connection(self) -> None:
-        """Close a connection that is given up. asyncio would keep it until the endpoint has read the request."""
-        if self.transport is not None and self.transport.is_closing():
-            self.transport.abort()
-
 
 _current_request: ContextVar[RequestState] = ContextVar("current_request")
 
@@ -328,7 +318,9 @@ class Endpoint:
         except network_errors() as error:
             raise self._make_network_fault(error, state, partial_text) from None
         finally:
-            state.drop_connection()
+            # asyncio would keep a connection that is given up until the endpoint has read the request.
+            if state.transport is not None and state.transport.is_closing():
+                state.transport.abort()
 
     async def get(self, path: str, within: float) -> bytes:
         pool, state = self.join_pool(), RequestState()
@@ -378,7 +370,8 @@ class Endpoint:
         if isinstance(error, TimeoutError):
             return Fault("stall", "timed out waiting for data", said=partial_text())
         if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)):
-            if state.is_stale():
+            is_reused = not state.is_new_connection and not state.has_response
+            if is_reused and time.monotonic() - state.sent < STALE_CONNECTION_S:
                 return Fault("net", "the provider had closed the idle connection")
             return Fault("cut", self.format_detail(f"the connection was lost: {error}"), said=partial_text())
         if isinstance(error, aiohttp.ClientPayloadError):

@@ -70,7 +70,11 @@ class ResponsesParser(StreamParser):
             self.refusal.append(read_text(event.get("delta")))
             self.has_thinking = True
         elif kind == "response.output_item.added":
-            self._parse_item(event.get("output_index"), event["item"])
+            item, index = event["item"], event.get("output_index")
+            if item.get("phase") == "commentary" and isinstance(index, int):
+                self.commentary.setdefault(index, "")
+            elif item.get("type") != "message":
+                self.has_thinking = True
         elif kind in ("response.created", "response.in_progress", "response.queued"):
             self._parse_response(event["response"])
         elif kind == "error" or event.get("error"):
@@ -96,12 +100,6 @@ class ResponsesParser(StreamParser):
             self.has_thinking = True
             return ""
         return text
-
-    def _parse_item(self, index: Any, item: Json) -> None:
-        if item.get("phase") == "commentary" and isinstance(index, int):
-            self.commentary.setdefault(index, "")
-        elif item.get("type") != "message":
-            self.has_thinking = True
 
     def _parse_response(self, response: Json) -> None:
         self.model, self.id = str(response.get("model") or ""), str(response.get("id") or "")

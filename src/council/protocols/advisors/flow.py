@@ -146,7 +146,8 @@ def _combine_shifts(reply: Refereed, declared: list[Shift]) -> list[Shift]:
             "to": one.ended_with,
             "changed": one.moved,
             "reason": one.why,
-            "weak": one.moved and not rule.cites_evidence(one.evidence) and not rule.names_figure(one.why),
+            # A figure, such as a bill of 900 euros, is evidence too.
+            "weak": one.moved and not rule.cites_evidence(one.evidence) and not any(map(str.isdigit, one.why)),
         }
         for name, one in positions.items()
         if name not in moved

@@ -23,7 +23,9 @@ SAME_MODEL_WARNING = (
 
 
 def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) -> Panel:
-    _check_tier(chosen, context)
+    by = "models" if context.settings.named_members else "cheap" if context.settings.cheap else ""
+    if chosen.tier and by:
+        raise UsageError(f"{option('tier', chosen.tier)} and {option(by)} both choose the models: drop one of the two")
     named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
     tier = "strong" if chosen.tier == "heavy" else "default"
     default = tier_member(tier, context.settings, context.env)
@@ -40,13 +42,6 @@ def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) ->
         hints=() if chosen.rounds == 1 or _has_several_models(members, context) else (SAME_MODEL_WARNING,),
         options={"tier": chosen.tier or "light"},
     )
-
-
-def _check_tier(options: AdvisorsOptions, context: PanelContext) -> None:
-    """Raise UsageError if a tier and another flag both choose the models."""
-    by = "models" if context.settings.named_members else "cheap" if context.settings.cheap else ""
-    if options.tier and by:
-        raise UsageError(f"{option('tier', options.tier)} and {option(by)} both choose the models: drop one of the two")
 
 
 def _chair_setting(options: AdvisorsOptions, roster: NamedRoster, context: PanelContext) -> SeatSetting:

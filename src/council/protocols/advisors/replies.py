@@ -210,8 +210,10 @@ class RefereedRounds(Refereed, PositionChanges):
     @property
     def changes_by_advisor(self) -> dict[str, PositionChange]:
         """The first row of each advisor."""
-        first = {one.advisor: one for one in reversed(self.positions)}
-        return dict(reversed(first.items()))
+        first: dict[str, PositionChange] = {}
+        for one in self.positions:
+            first.setdefault(one.advisor, one)
+        return first
 
     def format_moves(self, roles: Mapping[str, str], weak: Collection[str], wording: Wording) -> str:
         t = wording.heading

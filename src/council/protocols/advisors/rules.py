@@ -77,10 +77,5 @@ def cites_evidence(evidence: str) -> bool:
     return not (NO_EVIDENCE.fullmatch(said) or MAJORITY_APPEAL.fullmatch(said))
 
 
-def names_figure(text: str) -> bool:
-    """Return whether a text names a figure, such as a bill of 900 euros: then it cites something."""
-    return any(map(str.isdigit, text))
-
-
 def _describe_stance(one: Stance) -> str:
     return f"{one.stance}: {one.choice}" if one.choice else one.stance

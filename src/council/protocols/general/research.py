@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -54,26 +54,18 @@ class Research:
 
     def seat_answers(self, said: Round[Position]) -> list[SeatAnswer]:
         """Return each member's claims, with only the sources that exist, and ids in one sequence through all seats."""
-        ids = (f"c{n}" for n in count(1))
-        return [self._seat_answer(one, ids) for one in said.values()]
-
-    def _seat_answer(self, said: Statement[Position], ids: Iterator[str]) -> SeatAnswer:
-        seat, reply = said.seat.name, said.reply
-        claims = tuple(
-            Claim(
-                next(ids),
-                seat,
-                one.question.strip(),
-                one.answer.strip(),
-                one.text.strip() or one.answer.strip(),
-                one.holds_when.strip(),
-                one.confidence,
-                tuple(n for n in one.sources if n in self.sources_by_number),
-            )
-            for one in reply.claims[:MAX_CLAIMS]
-            if one.question.strip() and (one.text.strip() or one.answer.strip())
-        )
-        return SeatAnswer(seat, reply.response, claims)
+        answers: list[SeatAnswer] = []
+        ids = count(1)
+        for seat, reply in ((one.seat.name, one.reply) for one in said.values()):
+            claims = []
+            for one in reply.claims[:MAX_CLAIMS]:
+                question, answer, text = one.question.strip(), one.answer.strip(), one.text.strip()
+                if question and (text or answer):
+                    sources = tuple(n for n in one.sources if n in self.sources_by_number)
+                    given = (question, answer, text or answer, one.holds_when.strip(), one.confidence, sources)
+                    claims.append(Claim(f"c{next(ids)}", seat, *given))
+            answers.append(SeatAnswer(seat, reply.response, tuple(claims)))
+        return answers
 
     def unknown_citations(self, reply: Position) -> list[str]:
         """Return the numbers, URLs and titles a member cites that are not in the context."""

@@ -185,7 +185,9 @@ MARKS = {"possible": "possible", "chair": "noted_by_the_chair"}  # by how a disa
 def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]], wording: Wording) -> str:
     """Format a disagreement in Markdown, with the chair's sides if there are two, else with the seats' positions."""
     if _has_two_sides([f"{position} {case}" for position, case in sides]):
-        bullets = [_format_chair_side(*side, wording) for side in sides if "".join(side).strip()]
+        named = [(_one_line(name).strip("*_ :：\u00a0"), _one_line(why)) for name, why in sides]
+        bullets = [f"**{name}**{wording.colon}{why}" if name and why else name or why for name, why in named]
+        bullets = list(filter(None, bullets))
     else:
         bullets = [_format_seat_side(side, wording) for side in dispute.positions]
     return "\n".join((_format_lead(dispute, because, wording), "", *(f"- {bullet}" for bullet in bullets)))
@@ -203,11 +205,6 @@ def _format_lead(dispute: Dispute, because: str, wording: Wording) -> str:
     lead = wording.heading("experts_may_disagree" if dispute.is_possible else "experts_disagree", point=named)
     reason = wording.heading("experts_because", why=why) if why else ""
     return f"{lead}{mark}{reason}{wording.period.rstrip()}"
-
-
-def _format_chair_side(position: str, case: str, wording: Wording) -> str:
-    name, why = _one_line(position).strip("*_ :：\u00a0"), _one_line(case)
-    return f"**{name}**{wording.colon}{why}" if name and why else name or why
 
 
 def _format_seat_side(side: Side, wording: Wording) -> str:

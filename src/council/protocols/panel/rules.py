@@ -62,8 +62,7 @@ def add_different_conclusions(
 
 def _are_opposed(pair: tuple[str, str], dispute: Difference) -> bool:
     """Return whether two seats hold different sides of a disputed point."""
-    sides = [number for name in pair for number, side in enumerate(dispute.sides) if name in side.seats]
-    return len(set(sides)) > 1
+    return len([side for side in dispute.sides if not set(pair).isdisjoint(side.seats)]) > 1
 
 
 def _find_largest_group(seats: Sequence[str], same: Collection[tuple[str, str]]) -> tuple[str, ...]:

@@ -143,14 +143,13 @@ def _assign_places(values: Mapping[str, Fraction | None]) -> dict[str, int]:
 
 def reader_agreement(ballots: Ballots) -> list[ReaderPairRow]:
     """Compare every two readers, in seating order."""
-    return [_compare_readers(a, b, ballots[a], ballots[b]) for a, b in combinations(ballots, 2)]
-
-
-def _compare_readers(a: str, b: str, one: Sequence[str], other: Sequence[str]) -> ReaderPairRow:
-    theirs = {seat: n for n, seat in enumerate(other)}
-    places = [theirs[seat] for seat in one if seat in theirs]
-    compared = len(places) * (len(places) - 1) // 2
-    return {"readers": [a, b], "same": compared - _count_inversions(places), "compared": compared}
+    rows: list[ReaderPairRow] = []
+    for a, b in combinations(ballots, 2):
+        theirs = {seat: n for n, seat in enumerate(ballots[b])}
+        places = [theirs[seat] for seat in ballots[a] if seat in theirs]
+        compared = len(places) * (len(places) - 1) // 2
+        rows.append({"readers": [a, b], "same": compared - _count_inversions(places), "compared": compared})
+    return rows
 
 
 def _count_inversions(places: Sequence[int]) -> int:
