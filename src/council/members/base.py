@@ -115,7 +115,6 @@ def describe_unseen(ask: Ask, unseen: Sequence[Attachment] | None = None) -> Ask
 
 
 def list_unseen(attachments: Sequence[Attachment], member: Member) -> list[Attachment]:
-    """Return the attachments that a member cannot see."""
     accepts = getattr(member, "accepts", ())
     return [one for one in attachments if one.kind not in accepts]
 

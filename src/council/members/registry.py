@@ -48,7 +48,6 @@ class MemberRegistry:
             self._unavailable[name] = ready
 
     def with_human_input(self, human_input: HumanInput) -> Callable[[str], Member]:
-        """Return the registry's lookup with the human members of one run."""
         return lambda name: HumanMember(human_input) if name == HUMAN else self(name)
 
     def connect_ahead(self, names: Iterable[str]) -> None:

@@ -217,3 +217,8 @@ def test_without_a_comparison_the_digest_has_only_the_answers(state: str) -> Non
 )
 def test_headings_of_an_answer_are_below_the_name_of_its_seat(text: str, nested: str) -> None:
     assert nest_headings(text, 2) == nested
+
+
+def test_code_within_a_line_opens_no_block_and_a_heading_in_a_block_stays() -> None:
+    assert nest_headings("```x``` is code.\n# Title", 2).startswith("```x``` is code.\n### Title")
+    assert nest_headings("# Title\n~~~\n# a comment\n~~~", 2) == "### Title\n~~~\n# a comment\n~~~"

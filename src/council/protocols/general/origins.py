@@ -320,7 +320,6 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[^a-z])|\n+")
 
 @lru_cache(maxsize=4)
 def _find_sentences(plain: str) -> tuple[list[int], list[int]]:
-    """Return where the sentences of a text begin and where they end."""
     breaks = [found.span() for found in _SENTENCE.finditer(plain)]
     return [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(plain)]
 
@@ -442,7 +441,7 @@ def _find_names(text: str, plain: str, material: Material) -> list[Foreign]:
 
 
 def _is_known_name(word: str, material: Material) -> bool:
-    if len(word) < 2 or word.casefold() in _COMMON | _CALENDAR_AND_PEOPLES or _UNIT_NAME.fullmatch(word):
+    if word.casefold() in _COMMON | _CALENDAR_AND_PEOPLES or _UNIT_NAME.fullmatch(word):
         return True
     if len(word) <= MAX_PLAIN_ABBREVIATION and word.isalpha() and word.rstrip("s").isupper():
         return True
