@@ -115,7 +115,7 @@ def test_most_inventions_are_found_in_texts_of_others_and_few_honest_texts_are_d
     [
         ("It is rare.", "It fails for 2 in 10,000 users."),  # the whole of a share
         ("It is old.", "It is of the 21st century."),
-        ("Es kostet 1.200 Euro.", "It costs 1,200 euros."),
+        ("Es kostet 19.400 Euro.", "It costs about 19k euros."),
         ("It has 1200000 users.", "It has 1.200.000 users."),
         ("It is fast.", "It runs at some GHz."),  # a unit is no name
         ("We asked the Great Lakes Ocean Basin Team.", "Ask the GLOBT now."),
