@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations, permutations, product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from council.engine.council import make_labels
+from council.protocols.ranking.report import RankingView
 from council.protocols.ranking.rules import (
     find_split_answers,
     ranking_confidence,
@@ -202,3 +204,11 @@ def test_thirty_identical_ballots_keep_their_order_without_disagreement() -> Non
     assert {row.ballots for row in table.standings} == {29}
     pairs = reader_agreement(identical_ballots(MANY))
     assert {(pair["same"], pair["compared"]) for pair in pairs} == {(28 * 27 // 2, 28 * 27 // 2)}
+
+
+def test_a_report_has_the_ranking_without_the_labels_of_the_readers() -> None:
+    ranking = {"table": [], "winner": None, "differ": False, "agreement": [], "ballots": {}}
+    minutes: Any = SimpleNamespace(verdict={"details": {**ranking, "labels": {"alpha": {"A": "beta"}}}})
+    assert RankingView().report_fields(minutes) == {"ranking": ranking}
+    minutes.verdict = {}
+    assert RankingView().report_fields(minutes) == {}
