@@ -7,12 +7,12 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
 
 from council.errors import UsageError
 from council.protocols import SHIPPED_PROTOCOLS, Protocol, get_protocol
 from council.protocols.judges.options import JudgesOptions
-from council.protocols.options import build_flag_table, parse_options
+from council.protocols.options import Options, build_flag_table, parse_options
 
 
 @pytest.mark.behaviour("house-flags-generated")
@@ -122,3 +122,13 @@ def test_a_third_party_protocol_has_no_options_unless_it_says_so() -> None:
 def test_every_option_model_forbids_unknown_options() -> None:
     for model in {get_protocol(name).load_options() for name in SHIPPED_PROTOCOLS}:
         assert issubclass(model, BaseModel) and model.model_config.get("extra") == "forbid"
+
+
+@pytest.mark.parametrize(
+    ("limits", "shown"),
+    [({}, ""), ({"ge": 2}, " from 2 on"), ({"ge": 2, "le": 5}, " from 2 to 5"), ({"le": 5}, " from 0 to 5")],
+)
+def test_an_unreadable_number_names_the_bounds(limits: dict[str, int], shown: str) -> None:
+    model = create_model("Numbered", __base__=Options, number=(int, Field(default=3, **limits)))  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match=f"give a whole number{shown}$"):
+        parse_options("advisors", "ask", {"number": "many"}, model)

@@ -30,12 +30,10 @@ class CacheRules:
     """How the vendor of a member caches the beginning of a prompt that several requests have in common."""
 
     min_tokens: int  # a shorter beginning is not cached
-    has_points: bool = (
-        False  # caches up to marked points, and writing may have a price; else by itself and without a promise
-    )
-    schema_first: bool = (
-        True  # the schema of a typed reply comes before the prompt, so another schema is another beginning
-    )
+    # It caches up to marked points, and writing may have a price; else by itself and without a promise.
+    has_points: bool = False
+    # The schema of a typed reply comes before the prompt, so another schema is another beginning.
+    schema_first: bool = True
 
 
 class Member(Protocol):
@@ -112,27 +110,23 @@ def describe_unseen(ask: Ask, unseen: Sequence[Attachment] | None = None) -> Ask
     unseen = ask.attachments if unseen is None else unseen
     messages, first = list(ask.messages), next(n for n, one in enumerate(ask.messages) if one["role"] == "user")
     messages[first] = {**messages[first], "content": f"{messages[first]['content']}\n\n{_format_unseen(unseen)}"}
-    return replace(
-        ask, messages=tuple(messages), attachments=tuple(one for one in ask.attachments if one not in unseen)
-    )
+    seen = tuple(one for one in ask.attachments if one not in unseen)
+    return replace(ask, messages=tuple(messages), attachments=seen)
 
 
 def list_unseen(attachments: Sequence[Attachment], member: Member) -> list[Attachment]:
-    """Return the attachments that a member cannot see."""
     accepts = getattr(member, "accepts", ())
     return [one for one in attachments if one.kind not in accepts]
 
 
 def _format_unseen(unseen: Sequence[Attachment]) -> str:
-    lines = [f"- {one.path}: {_describe_missing(one)}" for one in unseen]
+    lines = ["You cannot see these attachments:"]
+    for one in unseen:
+        text = "you have its text" if one.has_text else "it has no text that can be extracted"
+        size = f"an image of {one.width} x {one.height} pixels"
+        lines.append(f"- {one.path}: {size if one.kind == 'image' else f'the pages of a PDF; {text}'}")
     rules = "Do not guess what they show. Say where your answer depends on them. Other seats may see them."
-    return "\n".join(["You cannot see these attachments:", *lines, rules])
-
-
-def _describe_missing(one: Attachment) -> str:
-    if one.kind == "image":
-        return f"an image of {one.width} x {one.height} pixels"
-    return f"the pages of a PDF; {'you have its text' if one.has_text else 'it has no text that can be extracted'}"
+    return "\n".join([*lines, rules])
 
 
 def check_key(key: str) -> str:

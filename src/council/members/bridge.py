@@ -14,10 +14,10 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from council.errors import ConfigError, Fault
-from council.members.base import MemberContext, OnDelta, Progress, check_key
+from council.members.base import Member, MemberContext, OnDelta, check_key
 from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_json
 from council.members.wires.wire import append_schema
 from council.settings import Provider
@@ -44,8 +44,6 @@ CloseClient = Callable[[], Awaitable[None]]
 
 
 class SentFile(TypedDict):
-    """An attachment of a request, in base64."""
-
     media_type: str
     data: str
 
@@ -59,8 +57,6 @@ class BridgeSettings(TypedDict, total=False):
 
 
 class BridgeRequest(TypedDict):
-    """A request, as it is stored."""
-
     messages: list[Message]
     schema: JsonSchema | None  # None if there is none, or if it is in a message
     schema_name: str
@@ -68,10 +64,7 @@ class BridgeRequest(TypedDict):
     attachments: NotRequired[list[SentFile]]
 
 
-class BridgeMember:
-    small = False
-    free = False
-
+class BridgeMember(Member):
     def __init__(
         self,
         name: str,
@@ -89,6 +82,7 @@ class BridgeMember:
         self.name, self.model, self.vendor, self.secret, self.close_client = name, model, vendor, secret, close_client
         self.native_schema = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
         self.first_byte, self.idle, self.backoff, self._find_inputs = first_byte, idle, backoff, find_inputs
+        warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")  # problems show up as faults
 
     @property
     def accepts(self) -> Collection[str]:
@@ -107,19 +101,9 @@ class BridgeMember:
         return encode_json(request)
 
     def _settings(self, ask: Ask) -> BridgeSettings:
-        settings: BridgeSettings = {}
-        if ask.bare:
-            return settings
-        if ask.temperature is not None:
-            settings["temperature"] = ask.temperature
-        if ask.max_tokens is not None:
-            settings["max_tokens"] = ask.max_tokens
-        if ask.effort is not None:
-            settings["thinking"] = ask.effort
-        return settings
-
-    async def ready(self, progress: Progress) -> None:
-        """Do nothing: no download is needed."""
+        given = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
+        known = {name: value for name, value in given.items() if value is not None and not ask.bare}
+        return cast(BridgeSettings, known)
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         check_key(self.secret)
@@ -139,14 +123,20 @@ class BridgeMember:
         self, request: BridgeRequest, clock: asyncio.Timeout, pieces: list[str], on_delta: OnDelta
     ) -> Answer:
         from pydantic_ai.direct import model_request_stream
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
 
+        parameters = ModelRequestParameters()
+        if (schema := request["schema"]) is not None:
+            output = OutputObjectDefinition(json_schema=dict(schema), name=request["schema_name"], strict=True)
+            parameters = ModelRequestParameters(output_mode="native", output_object=output)
         now = asyncio.get_running_loop().time
         settings: Any = {**request["settings"], "max_retries": 0}
         request_stream = model_request_stream(
             self.model,
             _to_pydantic_messages(request["messages"], request.get("attachments", [])),
             model_settings=settings,
-            model_request_parameters=_request_parameters(request),
+            model_request_parameters=parameters,
         )
         async with request_stream as stream:
             async for event in stream:
@@ -156,26 +146,16 @@ class BridgeMember:
                     clock.reschedule(now() + self.idle if any(pieces) else None)  # thinking may pause
                     on_delta(piece)
             response = stream.get()
-        text = "".join(pieces)
-        if (
-            response.state != "complete"
-            or response.finish_reason in (None, "error")
-            or self._lacks_terminator(response)
-        ):
+        text, reason = "".join(pieces), response.finish_reason
+        is_unknown = reason in (None, "error")
+        if reason == "stop" and any(base.__name__ == "OpenAIChatModel" for base in type(self.model).__mro__):
+            # For chat completions pydantic-ai reports "stop" anyway.
+            is_unknown = not (response.provider_details or {}).get("finish_reason")
+        if response.state != "complete" or is_unknown:
             raise Fault("cut", "the stream ended without its terminator", said=text)
-        finish = FINISH_REASONS.get(response.finish_reason, "stop")
-        return Answer(
-            text,
-            finish,
-            _to_usage(response.usage, text),
-            response.model_name or "",
-            response.provider_response_id or "",
-        )
-
-    def _lacks_terminator(self, response: Any) -> bool:
-        """Return whether no finish reason was received: for chat completions pydantic-ai reports "stop" anyway."""
-        chat = any(base.__name__ == "OpenAIChatModel" for base in type(self.model).__mro__)
-        return chat and response.finish_reason == "stop" and not (response.provider_details or {}).get("finish_reason")
+        finish = FINISH_REASONS.get(reason or "", "stop")
+        names = (response.model_name or "", response.provider_response_id or "")
+        return Answer(text, finish, _to_usage(response.usage, text), *names)
 
     def _to_fault(self, error: Exception, partial_text: str) -> Fault:
         retry_after = getattr(error, "retry_after", None)
@@ -214,7 +194,7 @@ def make_pai_member(name: str, context: MemberContext) -> BridgeMember:
     except Exception as error:
         raise _unavailable_error(name, error) from None
     find_inputs = partial(list_inputs, name, context.settings)
-    return _silence_warnings(BridgeMember(name, bridged, vendor=provider, secret=secret, find_inputs=find_inputs))
+    return BridgeMember(name, bridged, vendor=provider, secret=secret, find_inputs=find_inputs)
 
 
 def make_provider_member(
@@ -226,7 +206,7 @@ def make_provider_member(
         bridged, close_client = WIRE_MODELS[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
     except Exception as error:
         raise _unavailable_error(name, error) from None
-    member = BridgeMember(
+    return BridgeMember(
         name,
         bridged,
         vendor=provider.vendor,
@@ -238,23 +218,17 @@ def make_provider_member(
         close_client=close_client,
         find_inputs=find_inputs,
     )
-    return _silence_warnings(member)
 
 
-def _openai_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
-    from pydantic_ai.models.openai import OpenAIChatModel
+def _openai_model(base: str, model: str, key: str, has_responses: bool = False) -> tuple[Any, CloseClient | None]:
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIChatModel(model, provider=OpenAIProvider(base_url=base, api_key=key)), None
-
-
-def _responses_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    settings: Any = {"openai_store": False}
     provider = OpenAIProvider(base_url=base, api_key=key)
-    return OpenAIResponsesModel(model, provider=provider, settings=settings), None
+    settings: Any = {"openai_store": False}
+    if has_responses:
+        return OpenAIResponsesModel(model, provider=provider, settings=settings), None
+    return OpenAIChatModel(model, provider=provider), None
 
 
 def _anthropic_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
@@ -277,9 +251,9 @@ def _google_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | N
     return GoogleModel(model, provider=GoogleProvider(client=client)), client.aio.aclose
 
 
-WIRE_MODELS = {
+WIRE_MODELS: dict[str, Callable[[str, str, str], tuple[Any, CloseClient | None]]] = {
     "openai": _openai_model,
-    "openai-responses": _responses_model,
+    "openai-responses": partial(_openai_model, has_responses=True),
     "anthropic": _anthropic_model,
     "google": _google_model,
 }
@@ -288,18 +262,9 @@ WIRE_MODELS = {
 def _unavailable_error(name: str, error: Exception) -> ConfigError:
     """Return the error for a member that cannot be created: pydantic-ai is missing, or its own message."""
     missing = isinstance(error, ImportError) and (error.name or "").split(".")[0] in ("", "pydantic_ai")
-    why = (
-        NOT_INSTALLED
-        if missing and "pip install" not in str(error)
-        else f"cannot be used, pydantic-ai reports: {redact_line(str(error))}"
-    )
-    return ConfigError(f'"{name}" {why}')
-
-
-def _silence_warnings(member: BridgeMember) -> BridgeMember:
-    """Suppress pydantic-ai's warnings; problems show up as faults."""
-    warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")
-    return member
+    if missing and "pip install" not in str(error):
+        return ConfigError(f'"{name}" {NOT_INSTALLED}')
+    return ConfigError(f'"{name}" cannot be used, pydantic-ai reports: {redact_line(str(error))}')
 
 
 def _to_pydantic_messages(messages: list[Message], attachments: list[SentFile]) -> list[Any]:
@@ -326,16 +291,6 @@ def _to_pydantic_messages(messages: list[Message], attachments: list[SentFile]) 
             content, files = [*files, content], []
         history[-1] = ModelRequest(parts=[*history[-1].parts, part(content)])
     return history
-
-
-def _request_parameters(request: BridgeRequest) -> Any:
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.output import OutputObjectDefinition
-
-    if request["schema"] is None:
-        return ModelRequestParameters()
-    output = OutputObjectDefinition(json_schema=dict(request["schema"]), name=request["schema_name"], strict=True)
-    return ModelRequestParameters(output_mode="native", output_object=output)
 
 
 def _event_text(event: Any) -> str | None:

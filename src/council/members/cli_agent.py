@@ -13,18 +13,18 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
 from council.errors import ConfigError, Fault
-from council.members.base import MemberContext, OnDelta, Progress
+from council.members.base import Member, MemberContext, OnDelta
 from council.members.cli_output import CONTROL_SEQUENCES, READERS, AgentOutput, OutputParser, strip_escapes
 from council.members.cli_process import AgentTimeouts, ProcessResult, format_tails, run_process
 from council.members.cli_sandbox import (
     AGENTS,
     DEPTH_VARIABLE,
-    Agent,
     AgentRequest,
     Flag,
     council_depth,
@@ -32,17 +32,9 @@ from council.members.cli_sandbox import (
     find_secrets,
     open_workspace,
 )
-from council.members.wires.error_responses import (
-    INVALID_KEY_MESSAGE,
-    QUOTA_MESSAGE,
-    THROTTLING_MESSAGE,
-    TOO_LONG_MESSAGE,
-    UNKNOWN_MODEL_MESSAGE,
-    ErrorResponse,
-    classify_error,
-    parse_error_json,
-)
-from council.members.wires.wire import append_schema
+from council.members.wires import error_responses
+from council.members.wires.error_responses import ErrorResponse
+from council.members.wires.wire import append_schema, split_system
 from council.settings.catalogue import catalogue
 from council.settings.config_files import cache_folder, find_command, store_cache
 from council.text_cleanup import KEY_SHAPED, mask_values, redact_line
@@ -66,16 +58,17 @@ QUOTA_EXCEEDED = re.compile(
 SERVER_FAILURE = re.compile(r"experiencing high demand|internal (server )?error", re.I)
 # Kinds of failures without a status, in this order: messages about limits also name other ways to log in.
 FAILURE_MESSAGES = (
-    ("quota", QUOTA_MESSAGE),
-    ("rate", THROTTLING_MESSAGE),
+    ("quota", error_responses.QUOTA_MESSAGE),
+    ("rate", error_responses.THROTTLING_MESSAGE),
     ("auth", NOT_LOGGED_IN),
-    ("auth", INVALID_KEY_MESSAGE),
-    ("size", TOO_LONG_MESSAGE),
-    ("model", UNKNOWN_MODEL_MESSAGE),
+    ("auth", error_responses.INVALID_KEY_MESSAGE),
+    ("size", error_responses.TOO_LONG_MESSAGE),
+    ("model", error_responses.UNKNOWN_MODEL_MESSAGE),
     ("server", SERVER_FAILURE),
 )
 # A setting of ours that another version of codex reads differently: "Error loading config.toml: … in `agents`".
 REJECTED_SETTING = re.compile(r"error loading config.*?\bin `([\w.-]+)`", re.I | re.S)
+PLACEHOLDER = re.compile(r"{(\w+)}")
 ERROR_LINE = re.compile(r"error|fail|invalid|denied|unable|cannot|could not|not ", re.I)
 
 
@@ -99,11 +92,7 @@ FileVersion = tuple[str, int, int, int]  # path, times of the last change of its
 _executables: dict[FileVersion, ExecutableInfo] = {}
 
 
-class CliAgentMember:
-    small = False
-    free = False  # billed to a login or a key
-    backoff = 0.5
-
+class CliAgentMember(Member):
     def __init__(
         self,
         name: str,
@@ -116,7 +105,9 @@ class CliAgentMember:
     ) -> None:
         kind, _, self.model = name.removeprefix("cli:").partition(":")
         self.name, self.vendor, self.env = name, vendor, dict(env)
-        self.agent = _find_agent(kind, name)
+        if kind not in AGENTS:
+            raise ConfigError(f'"{name}" is not a supported command-line agent: use one of {", ".join(AGENTS)}')
+        self.agent = AGENTS[kind]
         self.timeouts, self.pass_env = AgentTimeouts(first_byte, idle), tuple(pass_env)
         self._probe_lock = asyncio.Lock()
         if council_depth(env):
@@ -136,9 +127,6 @@ class CliAgentMember:
             "bare": ask.bare,
         }
         return encode_json(request)
-
-    async def ready(self, progress: Progress) -> None:
-        """Do nothing: the first call probes the executable."""
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         request: AgentRequest = json.loads(body)
@@ -160,12 +148,9 @@ class CliAgentMember:
             values = workspace.write_request(request)
             output = next(filter(info.supports, self.agent.output_flags), ())
             flags = [*output, *self._build_flags(info, values)]
-            has_system_file = "--system-prompt-file" in flags
-            prompt = (
-                request["prompt"]
-                if has_system_file or not request["system"]
-                else f"{request['system']}\n\n{request['prompt']}"
-            )
+            prompt = request["prompt"]
+            if request["system"] and "--system-prompt-file" not in flags:
+                prompt = f"{request['system']}\n\n{prompt}"
             parser = OutputParser(READERS[self.agent.name] if output else None, on_delta)
             argv = [str(path), *self.agent.args_before, *flags, *self.agent.args_after]
             try:
@@ -193,9 +178,8 @@ class CliAgentMember:
 
     def _build_flags(self, info: ExecutableInfo, values: Mapping[str, str]) -> Iterator[str]:
         for flag in filter(info.supports, self.agent.flags):
-            placeholders = [name for part in flag for name in re.findall(r"{(\w+)}", part)]
-            if all(name in values for name in placeholders):
-                yield from (_fill_placeholders(part, values) for part in flag)
+            with suppress(KeyError):  # the request does not have what this flag says
+                yield from [PLACEHOLDER.sub(lambda found: values[found[1]], part) for part in flag]
 
     def _to_answer(self, parser: OutputParser, result: ProcessResult, request: AgentRequest) -> Answer:
         output = parser.output
@@ -206,7 +190,6 @@ class CliAgentMember:
         raise self._to_fault(output, parser, result)
 
     def _to_fault(self, output: AgentOutput, parser: OutputParser, result: ProcessResult) -> Fault:
-        """Return the Fault for a call without a usable answer."""
         reason = output.error or (output.warning if output.retries else "") or _failure_line(result, output)
         tails = format_tails(result.stdout_tail, result.stderr_tail)
         # Match only failures and short outputs: a real answer may mention logins and limits too.
@@ -218,25 +201,19 @@ class CliAgentMember:
             detail = f"{self.agent.name} reports an error: {_shorten_reason(reason)}"
             return self._redacted_fault("cli:error", detail, tails)
         if result.exit_code:
-            return self._redacted_fault(
-                "cli:exit", f"{self.agent.name} exited with code {result.exit_code}: {reason}", tails
-            )
+            detail = f"{self.agent.name} exited with code {result.exit_code}: {reason}"
+            return self._redacted_fault("cli:exit", detail, tails)
         printed = f"{self.agent.name} printed an incomplete answer: {parser.text[:MAX_COMPLAINT_CHARS]}"
         return self._redacted_fault("cli:output", printed, tails)
 
     def _login_hint(self) -> str:
-        key = find_key_variable(self.agent, self.env)
-        return (
-            f"check {key}, or {self.agent.login_hint.removeprefix(f'set {key}, or ')}" if key else self.agent.login_hint
-        )
+        key, hint = find_key_variable(self.agent, self.env), self.agent.login_hint
+        return f"check {key}, or {hint.removeprefix(f'set {key}, or ')}" if key else hint
 
     def _redacted_fault(self, kind: str, detail: str, output: str) -> Fault:
         keys = find_secrets(self.env, self.pass_env)
-        return Fault(
-            kind,
-            redact_line(detail, keys),
-            said=KEY_SHAPED.sub("***", mask_values(CONTROL_SEQUENCES.sub("", output), keys)),
-        )
+        said = KEY_SHAPED.sub("***", mask_values(CONTROL_SEQUENCES.sub("", output), keys))
+        return Fault(kind, redact_line(detail, keys), said=said)
 
     def _executable_path(self) -> Path:
         path = find_command(self.agent.name, self.env)
@@ -261,17 +238,14 @@ class CliAgentMember:
         key = _file_version(path)
         async with self._probe_lock:
             if key not in _executables:
-                stored = load_help(self.env, key)
-                _executables[key] = ExecutableInfo(stored) if stored else await self._probe_executable(path)
-                if not stored:
-                    store_help(self.env, key, _executables[key].help)
+                listed = load_help(self.env, key)
+                if not listed:
+                    printed = await self._run_for_output(path, *self.agent.args_before, "--help")
+                    # `--x[-file]` means two flags.
+                    listed = re.sub(r"(--[\w-]+)\[(-\w+)\]", r"\1 \1\2", printed) if "--" in printed else ""
+                    store_help(self.env, key, listed)
+                _executables[key] = ExecutableInfo(listed)
         return _executables[key]
-
-    async def _probe_executable(self, path: Path) -> ExecutableInfo:
-        listed = await self._run_for_output(path, *self.agent.args_before, "--help")
-        # `--x[-file]` means two flags.
-        listed = re.sub(r"(--[\w-]+)\[(-\w+)\]", r"\1 \1\2", listed)
-        return ExecutableInfo(listed if "--" in listed else "")
 
     async def _run_for_output(self, path: Path, *args: str) -> str:
         parser = OutputParser(None, lambda piece: None)
@@ -288,9 +262,6 @@ class CliAgentMember:
             except Fault:  # the call itself will report the problem
                 return ""
         return parser.text
-
-    async def close(self) -> None:
-        """Do nothing: each call ends its process."""
 
 
 def _file_version(path: Path) -> FileVersion:
@@ -332,28 +303,15 @@ def _load_help_rows(env: Mapping[str, str]) -> dict[str, StoredHelp]:
         return {}
 
 
-def _find_agent(kind: str, name: str) -> Agent:
-    if kind not in AGENTS:
-        raise ConfigError(f'"{name}" is not a supported command-line agent: use one of {", ".join(AGENTS)}')
-    return AGENTS[kind]
-
-
 def vendor_model_id(name: str) -> str:
     """Return the vendor's model id; a name that is not in the catalogue is passed as written."""
     model = catalogue().find(name)
     return next(iter(model.ids.values()), name) if model else name
 
 
-def _fill_placeholders(part: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        part = part.replace(f"{{{name}}}", value)
-    return part
-
-
 def _flatten_messages(messages: list[Message]) -> tuple[str, str]:
     """Return the system prompt and the conversation, each as one text."""
-    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-    turns = [message for message in messages if message["role"] != "system"]
+    system, turns = split_system(messages)
     headings = {"assistant": "--- Your answer ---\n", "user": "--- Next message ---\n"}
     parts = [(headings[turn["role"]] if n else "") + turn["content"] for n, turn in enumerate(turns)]
     return system, "\n\n".join(parts)
@@ -367,14 +325,12 @@ def strip_echo(text: str, request: AgentRequest) -> str:
 
 
 def _find_rejected_flag(result: ProcessResult, output: AgentOutput) -> str | None:
-    """Return the flag that the agent rejected, if any."""
     if not result.exit_code or output.done:
         return None
     printed = strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail)
     if match := REJECTED_SETTING.search(printed):
         return match[1].partition(".")[0]
-    match = UNKNOWN_FLAG.search(printed)
-    return "--" + match[1].lstrip("-") if match else None
+    return "--" + match[1].lstrip("-") if (match := UNKNOWN_FLAG.search(printed)) else None
 
 
 def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
@@ -382,17 +338,12 @@ def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
     for stream in (result.stderr_tail, result.stdout_tail):
         text = strip_escapes(stream).strip()
         if match := re.search(r"^[\[{]", text, re.MULTILINE):
-            text = text[: match.start()] + _error_message(text[match.start() :])
+            error = _parse_error(text[match.start() :])
+            text = text[: match.start()] + (error.message if error else "")
         lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
         if lines:
             return next(filter(ERROR_LINE.search, lines), lines[-1])
     return output.warning or "no reason given"
-
-
-def _error_message(text: str) -> str:
-    """Return the error message inside a JSON object, or ""."""
-    error = _parse_error(text)
-    return error.message if error else ""
 
 
 def _parse_error(text: str) -> ErrorResponse | None:
@@ -402,16 +353,15 @@ def _parse_error(text: str) -> ErrorResponse | None:
         value, _ = json.JSONDecoder().raw_decode(text[start:]) if start >= 0 else ({}, 0)
     except (ValueError, RecursionError):
         return None
-    return parse_error_json(value) if isinstance(value, dict) and value.get("error") else None
+    return error_responses.parse_error_json(value) if isinstance(value, dict) and value.get("error") else None
 
 
 def _shorten_reason(reason: str) -> str:
     """Replace a vendor's error object inside a reason by its message."""
-    error = _parse_error(reason)
-    if error is None:
+    if (error := _parse_error(reason)) is None:
         return reason
-    status = next((code for code in sorted(error.codes) if code.isdigit()), "")
-    return f"{status}: {error.message}" if status else error.message
+    status = next((f"{code}: " for code in sorted(error.codes) if code.isdigit()), "")
+    return f"{status}{error.message}"
 
 
 def _format_complaint(output: AgentOutput) -> str:
@@ -423,7 +373,7 @@ def _classify_failure(text: str, status: int) -> str:
     if status in (0, 400, 402, 403, 429) and QUOTA_EXCEEDED.search(text):
         return "quota"
     if status:
-        return classify_error(status, _parse_error(text) or ErrorResponse(frozenset(), text), None)
+        return error_responses.classify_error(status, _parse_error(text) or ErrorResponse(frozenset(), text), None)
     return next((kind for kind, pattern in FAILURE_MESSAGES if pattern.search(text)), "")
 
 

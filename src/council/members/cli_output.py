@@ -31,8 +31,6 @@ MAX_LINE_BYTES = 64 * 1024  # of standard error; a longer line is not a message
 
 @dataclass(slots=True)
 class AgentOutput:
-    """Answer of an agent so far."""
-
     text: str = ""
     done: bool = False  # the final event, success or failure, was received
     error: str = ""  # error message of a failed answer
@@ -74,7 +72,9 @@ class OutputParser:
         self.stdout += data
         *lines, self.pending = (self.pending + data).split(b"\n")
         if self.read_event is None:
-            return self._feed_plain(data)
+            if piece := strip_escapes(data):
+                self.on_delta(piece)
+            return bool(piece.strip())
         moved = [self._parse_line(line) for line in lines]
         if not self.output.done and lines and lines[-1].strip() in (b"}", b"]"):
             moved.append(self._parse_object())
@@ -85,19 +85,16 @@ class OutputParser:
         *lines, rest = (self.pending_error + data).split(b"\n")
         self.pending_error = rest[:MAX_LINE_BYTES]
         retries = self.output.retries
-        for line in lines:
-            self._record_retry_line(strip_escapes(line).strip())
+        for line in map(str.strip, map(strip_escapes, lines)):
+            if match := RETRY_LINE.search(line):
+                self.output.retries += 1
+                self.output.warning, self.output.status = line, int(match[1] or match[2] or 0)
         return self.output.retries > retries
-
-    def _record_retry_line(self, line: str) -> None:
-        if match := RETRY_LINE.search(line):
-            self.output.retries += 1
-            self.output.warning, self.output.status = line, int(match[1] or match[2] or 0)
 
     def finish(self) -> AgentOutput:
         """Parse the rest as a last line or as one object, and return the result."""
         if self.read_event is None:
-            self.output.text, self.output.done = strip_escapes(bytes(self.stdout)).strip(), True
+            self.output.text, self.output.done = self.text, True
         elif not self.output.done:
             self._parse_line(self.pending)
             if not self.output.done:
@@ -108,12 +105,6 @@ class OutputParser:
     def text(self) -> str:
         """Return the whole output without control sequences."""
         return strip_escapes(bytes(self.stdout)).strip()
-
-    def _feed_plain(self, data: bytes) -> bool:
-        piece = strip_escapes(data)
-        if piece:
-            self.on_delta(piece)
-        return bool(piece.strip())
 
     def _parse_line(self, line: bytes) -> bool:
         text = strip_escapes(line).strip()
@@ -156,21 +147,17 @@ def read_claude_event(output: AgentOutput, event: Json) -> Delta:
             output.model = output.model or str((event["event"].get("message") or {}).get("model") or "")
             return str(delta["text"]) if delta.get("type") == "text_delta" else "" if delta else None
         case "system" if event.get("subtype") == "api_retry":
-            _record_claude_retry(output, event)
+            status = event.get("error_status")
+            output.status = status if isinstance(status, int) else 0
+            output.retries += 1
+            reason = str(event.get("error") or "error without a reason")
+            output.warning = f"{reason} (status {status})" if output.status else reason
         case "assistant":
             output.warning = str(event.get("error") or output.warning)
             return ""
         case "result":
             return _read_claude_result(output, event)
     return None
-
-
-def _record_claude_retry(output: AgentOutput, event: Json) -> None:
-    status = event.get("error_status")
-    output.status = status if isinstance(status, int) else 0
-    output.retries += 1
-    reason = str(event.get("error") or "error without a reason")
-    output.warning = f"{reason} (status {status})" if output.status else reason
 
 
 def _read_claude_result(output: AgentOutput, event: Json) -> Delta:
@@ -205,13 +192,9 @@ def read_codex_event(output: AgentOutput, event: Json) -> Delta:
         case "turn.completed":
             output.done = True
             usage = event.get("usage") or {}
-            output.usage = Usage(
-                read_count(usage, "input_tokens"),
-                read_count(usage, "output_tokens"),
-                read_count(usage, "cached_input_tokens"),
-                bool(usage),
-                read_count(usage, "cache_write_input_tokens"),
-            )
+            read, written = read_count(usage, "input_tokens"), read_count(usage, "output_tokens")
+            cached, stored = (read_count(usage, f"{kind}_input_tokens") for kind in ("cached", "cache_write"))
+            output.usage = Usage(read, written, cached, bool(usage), stored)
             return ""
         case "turn.failed":
             output.done, output.error = True, str((event.get("error") or {}).get("message") or "the turn failed")
@@ -268,10 +251,7 @@ def _read_gemini_result(output: AgentOutput, event: Json, failed: bool) -> None:
 
 
 def _read_gemini_counts(stats: Json) -> Usage:
-    """Return the usage of one model.
-
-    Versions differ: a nested table with the thoughts, or a total that includes them.
-    """
+    """Return the usage of one model: by version a nested table with the thoughts, or a total that includes them."""
     if "tokens" in stats or "output_tokens" not in stats:
         tokens = stats.get("tokens") or {}
         written = read_count(tokens, "candidates") + read_count(tokens, "thoughts")

@@ -52,8 +52,6 @@ class ProcessResult:
 
 
 class ProcessOutput(asyncio.SubprocessProtocol):
-    """Output and state of one process."""
-
     def __init__(self, on_output: OnOutput, on_error_output: OnOutput) -> None:
         self.on_output, self.on_error_output = on_output, on_error_output
         self.tails = {1: b"", 2: b""}
@@ -116,13 +114,15 @@ async def run_process(
     group = transport.get_pid()
     with watchdog(group, folder.parent):
         try:
-            _write_stdin(transport, prompt)
+            pipe = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+            pipe.write(prompt)  # without waiting for the program to read it
+            pipe.close()
             await _wait_for_output(output, timeouts, is_complete, is_hopeless)
             return ProcessResult(transport.get_returncode(), output.tails[1], output.tails[2])
         except Fault as fault:
-            raise Fault(fault.kind, fault.detail, said=_format_output_tails(output)) from None
+            raise Fault(fault.kind, fault.detail, said=format_tails(output.tails[1], output.tails[2])) from None
         except asyncio.CancelledError as cancelled:
-            cancelled.add_note(_format_output_tails(output))
+            cancelled.add_note(format_tails(output.tails[1], output.tails[2]))
             raise
         finally:
             try:
@@ -157,14 +157,6 @@ def watchdog(group: int, workspace: Path) -> Iterator[None]:
         process.communicate(b"\n")
 
 
-def _write_stdin(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
-    """Write the whole prompt and close standard input, without waiting for the program to read it."""
-    pipe = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
-    if prompt:
-        pipe.write(prompt)
-    pipe.close()
-
-
 async def _wait_for_output(
     output: ProcessOutput, timeouts: AgentTimeouts, is_complete: Callable[[], bool], is_hopeless: Callable[[], bool]
 ) -> None:
@@ -196,12 +188,7 @@ def _check_output_size(output: ProcessOutput) -> None:
         raise Fault("cli:flood", f"printed more than {MAX_OUTPUT_BYTES >> 20} MB and was stopped")
 
 
-def _format_output_tails(output: ProcessOutput) -> str:
-    return format_tails(output.tails[1], output.tails[2])
-
-
 def format_tails(out: bytes, err: bytes) -> str:
-    """Format the tails of both streams for error details."""
     named = (("standard output", out), ("standard error", err))
     return "\n".join(f"[{name}]\n{text.decode(errors='replace')}" for name, text in named if text.strip())
 
@@ -232,22 +219,18 @@ def _kill_group(group: int, call_id: str) -> None:
 
 def _signal_group(group: int, number: int) -> bool:
     """Return whether a process received the signal."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+        return True
+    return False
 
 
 def running_pids(group: int, call_id: str) -> list[int]:
     """Return the running processes of the group and, on Linux, all with the marker variable. Zombies do not count."""
     if not PROC.is_dir():
         return [group] if _signal_group(group, 0) else []
-    return [
-        int(place.name)
-        for place in PROC.glob("[0-9]*")
-        if _is_in_call(place, group, f"{CALL_ID_VARIABLE}={call_id}".encode())
-    ]
+    marker = f"{CALL_ID_VARIABLE}={call_id}".encode()
+    return [int(place.name) for place in PROC.glob("[0-9]*") if _is_in_call(place, group, marker)]
 
 
 def _is_in_call(place: Path, group: int, marker: bytes) -> bool:

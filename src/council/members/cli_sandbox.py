@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 
 from council.errors import Fault
 from council.settings.config_files import format_toml
@@ -192,10 +192,7 @@ def _write_codex_config(workspace: Workspace) -> dict[str, str]:
 
 
 def _limit_codex_retries(settings: CodexSettings, has_key: bool) -> CodexSettings:
-    """Turn codex's own retries off.
-
-    With a ChatGPT login they stay: only its own provider sends all that OpenAI expects.
-    """
+    """Turn codex's own retries off, except with a ChatGPT login: only its own provider sends all that OpenAI needs."""
     name = settings.get("model_provider", "openai")
     table = settings.get("model_providers", {}).get(name)
     if name == "openai" and has_key:
@@ -212,15 +209,11 @@ def read_codex_provider(env: Mapping[str, str]) -> CodexSettings:
         config = tomllib.loads((CODEX.config_folder(env) / "config.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    settings: CodexSettings = {}
-    if isinstance(address := config.get("openai_base_url"), str):
-        settings["openai_base_url"] = address
-    if isinstance(name := config.get("model_provider"), str):
-        settings["model_provider"] = name
-    providers = config.get("model_providers")
-    provider = providers.get(settings.get("model_provider")) if isinstance(providers, dict) else None
-    if isinstance(provider, dict):
-        settings["model_providers"] = {settings["model_provider"]: provider}
+    texts = {name: of for name in ("openai_base_url", "model_provider") if isinstance(of := config.get(name), str)}
+    settings = cast(CodexSettings, texts)
+    name, providers = texts.get("model_provider", ""), config.get("model_providers")
+    if isinstance(providers, dict) and isinstance(provider := providers.get(name), dict):
+        settings["model_providers"] = {name: provider}
     return settings
 
 
@@ -274,8 +267,6 @@ CODEX = Agent(
 
 
 class GeminiSettings(TypedDict):
-    """The settings of gemini."""
-
     tools: dict[str, list[str]]
     model: dict[str, str]
     general: dict[str, int | bool]
@@ -356,8 +347,6 @@ MIN_SECRET_CHARS = 8
 
 
 class AgentRequest(TypedDict):
-    """What an agent is asked."""
-
     model: str
     system: str
     prompt: str
@@ -374,32 +363,21 @@ class Workspace:
         self.work, self.home = root / "work", root / "home"
         for folder in (self.work, self.home, root / "tmp"):
             make_private_folder(folder)
-        self.login_links = dict(self._link_login())
-        for folder_name in self._linked_folders():
-            real = Path(self.outer_env.get("HOME") or Path.home())
-            list(_link_file(self.home / folder_name, real / folder_name))
+        self.login_links: dict[Path, Path] = {}  # link → original
+        config, real_config = self.home / agent.folder, agent.config_folder(env)
+        make_private_folder(config)
+        for name in agent.login_files:
+            if _link_file(config / name, real_config / name):
+                self.login_links[config / name] = real_config / name
+        folders = [cloud.folder for cloud in agent.active_clouds(env) if cloud.folder]  # with logins, below HOME
+        for name in [*folders, *([KEYCHAIN_FOLDER] if sys.platform == "darwin" else [])]:
+            _link_file(self.home / name, Path(env.get("HOME") or Path.home()) / name)
         self.more_env = agent.configure(self) if agent.configure else {}
-
-    def _link_login(self) -> Iterator[tuple[Path, Path]]:
-        """Link the login files; yield link → original."""
-        folder = self.home / self.agent.folder
-        make_private_folder(folder)
-        for name in self.agent.login_files:
-            yield from _link_file(folder / name, self.agent.config_folder(self.outer_env) / name)
-
-    def _linked_folders(self) -> list[str]:
-        """Return the folders below HOME with logins that the agent needs."""
-        clouds = [cloud.folder for cloud in self.agent.active_clouds(self.outer_env) if cloud.folder]
-        return [*clouds, *([KEYCHAIN_FOLDER] if sys.platform == "darwin" else [])]
 
     def write_request(self, request: AgentRequest) -> dict[str, str]:
         """Write the request's files; return the values of the flag placeholders."""
         _write_text(self.work / "packet.md", request["prompt"])
-        values: dict[str, str] = {}
-        if request.get("model"):
-            values["model"] = request["model"]
-        if effort := request.get("effort"):
-            values["effort"] = effort
+        values = {name: value for name in ("model", "effort") if (value := str(request.get(name) or ""))}
         values["system_file"] = str(self.write_file("system.md", request.get("system") or AGENT_PROMPT))
         values["prompt_file"] = str(self.write_file("agent.md", AGENT_PROMPT))
         if request.get("schema") and not request.get("bare"):
@@ -413,7 +391,6 @@ class Workspace:
         return path
 
     def write_home_file(self, name: str, text: str) -> None:
-        """Write a file of the agent's configuration folder."""
         _write_text(self.home / self.agent.folder / name, text)
 
     @property
@@ -430,12 +407,7 @@ class Workspace:
         )
         inside = {name: outer[name] for name in allowed if outer.get(name)}
         inside |= {"HOME": str(self.home), "TMPDIR": str(self.root / "tmp"), "TERM": "dumb", "NO_COLOR": "1"}
-        inside |= {
-            DEPTH_VARIABLE: str(council_depth(outer) + 1),
-            **self.agent.extra_env,
-            **self.more_env,
-        }
-        return inside
+        return inside | {DEPTH_VARIABLE: str(council_depth(outer) + 1), **self.agent.extra_env, **self.more_env}
 
     def close(self) -> None:
         """Copy back login files that the agent replaced, then delete the workspace."""
@@ -450,12 +422,9 @@ def open_workspace(agent: Agent, env: Mapping[str, str], pass_env: Iterable[str]
     try:
         workspace = Workspace(Path(tempfile.mkdtemp(prefix="council-")), agent, env, pass_env)
     except OSError as error:
-        full = find_full_temp_folder() if is_full_error(error) else None
-        why = (
-            explain_full_temp_folder(full)
-            if full
-            else f"its temporary folder cannot be made: {error.strerror or error}"
-        )
+        why = f"its temporary folder cannot be made: {error.strerror or error}"
+        if is_full_error(error) and (full := find_full_temp_folder()):
+            why = explain_full_temp_folder(full)
         raise Fault("cli:start", why) from None
     try:
         yield workspace
@@ -487,11 +456,12 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _link_file(here: Path, there: Path) -> Iterator[tuple[Path, Path]]:
+def _link_file(here: Path, there: Path) -> bool:
+    """Link a file or folder if it exists; return whether it does."""
     if there.exists():
         make_private_folder(here.parent)
         here.symlink_to(there.absolute())
-        yield here, there
+    return there.exists()
 
 
 def _copy_back(here: Path, home: Path) -> None:

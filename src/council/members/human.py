@@ -6,7 +6,7 @@ import json
 from typing import Protocol
 
 from council.errors import Fault
-from council.members.base import MemberContext, OnDelta, Progress, StepRequest
+from council.members.base import Member, MemberContext, OnDelta, StepRequest
 from council.types import Answer, Ask, JsonSchema, encode_json
 
 HUMAN = "human"
@@ -20,31 +20,22 @@ class HumanInput(Protocol):
         ...
 
 
-class NoHumanInput:
-    """Placeholder outside a run, where no person can answer."""
-
-    async def ask(self, key: str, seat: str, prompt: str, schema: JsonSchema | None) -> str:
-        raise Fault("model", "a person can only be asked in a run")
-
-
-class HumanMember:
+class HumanMember(Member):
     name = HUMAN
     vendor = "human"
-    small = False
     free = True
     backoff = 0.0
 
     def __init__(self, human_input: HumanInput | None = None) -> None:
-        self.human_input = human_input or NoHumanInput()
+        self.human_input = human_input  # None outside a run
 
     def prepare(self, ask: Ask) -> bytes:
         request: StepRequest = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
         return encode_json(request)
 
-    async def ready(self, progress: Progress) -> None:
-        pass
-
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        if self.human_input is None:
+            raise Fault("model", "a person can only be asked in a run")
         request: StepRequest = json.loads(body)
         on_delta("")  # counts as activity, so the seat is not dropped as silent
         prompt = "\n\n".join(message["content"] for message in request["messages"] if message["role"] != "system")
@@ -55,9 +46,6 @@ class HumanMember:
 
     async def probe(self) -> str:
         return "asked during the run"
-
-    async def close(self) -> None:
-        pass
 
 
 def make_human_member(name: str, context: MemberContext) -> HumanMember:

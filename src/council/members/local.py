@@ -15,8 +15,8 @@ import sys
 import threading
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
@@ -79,7 +79,8 @@ class LocalMember(OpenAIMember):
         # A small model serves three seats at once; a large one only one, because of memory. A seeded one does too,
         # because requests that are evaluated together change each other's last digits.
         self.seats, self.context = (1 if self.seed else 3, 4096) if small else (1, 8192)
-        self.cache, self.threads = cache, _thread_count(env)
+        threads = env.get("COUNCIL_LOCAL_THREADS", "")
+        self.cache, self.threads = cache, max(1, int(threads)) if threads.isdigit() else count_cores()
         self._server: LocalServer | None = None
         self._prefix: PrefixSharing | None = None
         super().__init__(
@@ -98,9 +99,7 @@ class LocalMember(OpenAIMember):
         )
 
     def body(self, ask: Ask) -> OpenAIRequest:
-        """Return the request; with a seed, the same request gets the same answer, and another sample of it another
-        one.
-        """
+        """Return the request. With a seed, equal requests get equal answers, and another sample another one."""
         body = super().body(ask)
         if not self.seed:
             return body
@@ -115,7 +114,10 @@ class LocalMember(OpenAIMember):
         def report_progress(what: str, done: int, total: int) -> None:
             loop.call_soon_threadsafe(progress, what, done, total)
 
-        server = await _run_in_thread(lambda: self._start_server(report_progress, stop), stop)
+        try:
+            server = await asyncio.to_thread(self._start_server, report_progress, stop)
+        finally:
+            stop.set()
         if server is not self._server:
             self._server = server
             await self.endpoint.close()
@@ -138,12 +140,11 @@ class LocalMember(OpenAIMember):
 
     def _start_server(self, progress: Progress, stop: threading.Event) -> LocalServer:
         _require_llama()
-        return LocalServer.acquire(self._weights_file(progress, stop), self, stop)
-
-    def _weights_file(self, progress: Progress, stop: threading.Event) -> Path:
-        if self.model_ref in local_weights.KNOWN_WEIGHTS:
-            return local_weights.fetch_weights(local_weights.KNOWN_WEIGHTS[self.model_ref], self.cache, progress, stop)
-        return local_weights.check_user_file(self.model_ref, self.folder)
+        if weights := local_weights.KNOWN_WEIGHTS.get(self.model_ref):
+            file = local_weights.fetch_weights(weights, self.cache, progress, stop)
+        else:
+            file = local_weights.check_user_file(self.model_ref, self.folder)
+        return LocalServer.acquire(file, self, stop)
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         if self._server is None or not self._server.is_alive:
@@ -158,8 +159,7 @@ class LocalMember(OpenAIMember):
 
     async def probe(self) -> str:
         """Check the installation and the weights file without loading the model."""
-        if find_spec("xllamacpp") is None:
-            raise LocalModelError("llama.cpp is not installed: run `pip install 'model-council[local]'`")
+        _require_llama()
         weights = local_weights.KNOWN_WEIGHTS.get(self.model_ref)
         if weights is None:
             return f"{local_weights.check_user_file(self.model_ref, self.folder).name} is available"
@@ -185,8 +185,6 @@ def _require_llama() -> None:
 
 
 class LocalServer:
-    """Server process of one weights file."""
-
     _running: dict[Path, LocalServer] = {}  # noqa: RUF012
     _lock = threading.Lock()
 
@@ -253,12 +251,11 @@ class LocalServer:
 
     def _send_config(self, config: ServerConfig) -> ServerResponse:
         assert self.process.stdin and self.process.stdout
-        try:
+        response: ServerResponse = {}
+        with suppress(OSError):
             self.process.stdin.write(json.dumps(config).encode() + b"\n")
             self.process.stdin.flush()
-            response: ServerResponse = json.loads(self.process.stdout.readline() or b"{}")
-        except OSError:
-            return {}
+            response = json.loads(self.process.stdout.readline() or b"{}")
         return response
 
     @classmethod
@@ -344,9 +341,8 @@ class PrefixSharing:
 
     async def _evaluate_prefix(self, prompts: Sequence[list[Message]]) -> None:
         tokens = await asyncio.gather(*(self._tokenize(messages) for messages in prompts))
-        shared = min(
-            _common_length(tokens), *(len(row) - 1 for row in tokens)
-        )  # each request evaluates something itself
+        # Each request evaluates something itself.
+        shared = min(_common_length(tokens), *(len(row) - 1 for row in tokens))
         done = await self._post("/completion", {"prompt": tokens[0][:shared], "n_predict": 0, "cache_prompt": True})
         self.evaluated += int(done["timings"]["prompt_n"])
         slot, file = int(done["id_slot"]), {"filename": self.server.state_file}
@@ -376,28 +372,14 @@ def _join_messages(messages: Iterable[Message]) -> str:
 def _common_length(rows: Sequence[str] | Sequence[list[int]]) -> int:
     """Return how many characters or tokens all rows begin with."""
     first, last = min(rows), max(rows)  # the rows between them in order share at least what these two do
-    return next(
-        (n for n, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), min(len(first), len(last))
-    )
-
-
-async def _run_in_thread(work: Callable[[], T], stop: threading.Event) -> T:
-    try:
-        return await asyncio.to_thread(work)
-    finally:
-        stop.set()
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((n for n, (one, other) in pairs if one != other), min(len(first), len(last)))
 
 
 def _file_size(path: str, folder: Path) -> int:
-    try:
+    with suppress(OSError):  # `ready` reports the problem
         return (folder / Path(path).expanduser()).stat().st_size
-    except OSError:
-        return 0  # `ready` reports the problem
-
-
-def _thread_count(env: Mapping[str, str]) -> int:
-    value = env.get("COUNCIL_LOCAL_THREADS", "")
-    return max(1, int(value)) if value.isdigit() else count_cores()
+    return 0
 
 
 def count_cores(cgroups: Path = CGROUPS) -> int:

@@ -17,7 +17,8 @@ from typing import Any
 def main() -> None:
     config = json.loads(sys.stdin.buffer.readline())
     try:
-        state_file = open_state_file()
+        # The number of a file in memory, by which a slot gets the state of another one. Only Linux has them.
+        state_file = str(os.memfd_create("slot")) if hasattr(os, "memfd_create") else ""
         server = start_server(**config, state_file=state_file)
     except Exception as error:
         response = {"error": str(error)}
@@ -28,15 +29,7 @@ def main() -> None:
     os._exit(0)  # an orderly shutdown takes seconds and saves nothing
 
 
-def open_state_file() -> str:
-    """Return the number of an open file in memory, through which a slot gets the state of another one.
-
-    Only Linux has them.
-    """
-    return str(os.memfd_create("slot")) if hasattr(os, "memfd_create") else ""
-
-
-def start_server(path: str, key: str, threads: int, seats: int, context: int, state_file: str = "") -> Any:
+def start_server(path: str, key: str, threads: int, seats: int, context: int, state_file: str) -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()

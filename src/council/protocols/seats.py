@@ -15,10 +15,7 @@ from council.types import Json, Question, Seat
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Seats before assignment.
-
-    `members` holds settings of single seats, `default_member` is that of all other seats.
-    """
+    """Seats before assignment. `members` are settings of single seats, `default_member` is that of all others."""
 
     seats: tuple[Seat, ...]
     chair: Seat | None = CHAIR
@@ -35,9 +32,7 @@ class Panel:
 
 
 def resize_seats(seats: Sequence[Seat], settings: Settings, added: Callable[[str], Seat] = Seat) -> tuple[Seat, ...]:
-    """Return as many seats as `--seats` says or `-m` names, if at least two: the given ones, then independent
-    voices.
-    """
+    """Return as many seats as `--seats` says or `-m` names, if at least two: these, then independent voices."""
     count = settings.seat_count or len(settings.named_members)
     if count < 2:
         return tuple(seats)
@@ -53,9 +48,8 @@ class PanelContext:
     folder: Path
     strict: bool = False
     question: Question | None = None
-    equal_work_price: Callable[[str], float | None] = lambda member: (
-        None
-    )  # cost of the same work; None if it is unknown
+    # Cost of the same work; None if it is unknown.
+    equal_work_price: Callable[[str], float | None] = lambda member: None
 
     def resolve_or_none(self, member: str) -> str | None:
         """Return the full name of the member, or None if it is not available or its vendor is excluded."""
@@ -66,17 +60,12 @@ class PanelContext:
         return found if self.may_use(found) else None
 
     def may_use(self, member: str) -> bool:
-        """Return whether the vendor of a member is not excluded."""
         return self.vendor(member) not in self.settings.excluded_vendors
 
     def price(self, member: str) -> float:
         """Return the cost of equal work of a member; infinite if its price is unknown."""
         found = self.equal_work_price(member)
         return float("inf") if found is None else found
-
-    def sort_by_price(self, members: Sequence[str]) -> list[str]:
-        """Return members by price, those without one last in their order."""
-        return sorted(members, key=self.price)
 
     def vendor(self, member: str) -> str:
         return vendor_of(member, self.settings)

@@ -17,6 +17,7 @@ from council.protocols.adaptive.rules import (
     choose_supported,
     compare_first_answers,
     count_room,
+    join_conclusions,
     judge_check,
     keep_agreeing,
     list_open_points,
@@ -241,3 +242,9 @@ def test_a_seat_with_another_conclusion_does_not_share_the_answer(
     own = dict(zip(seats, conclusions, strict=True))
     assert keep_agreeing(seats, own, base, "What is 17 * 24?") == kept
     assert keep_agreeing(None, own, base, "What is 17 * 24?") is None
+
+
+def test_a_conclusion_that_is_not_stated_is_left_out_or_named() -> None:
+    said = [answer(Seat("alpha"), "Lima"), answer(Seat("beta"), "Lima"), answer(Seat("gamma"), "")]
+    assert [side.seats for side in join_conclusions(said).sides] == [("alpha", "beta")]
+    assert [side.position for side in join_conclusions(said, missing="none stated").sides] == ["Lima", "none stated"]

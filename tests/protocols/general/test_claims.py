@@ -11,14 +11,16 @@ from council.protocols.general.claims import (
     Dispute,
     Move,
     SeatAnswer,
+    Side,
     claim_ledger,
     find_consensus,
     is_resolved,
     words_by_seat,
 )
 from council.protocols.general.comparison import ClerkGroup, Comparison, compare_claims
-from council.protocols.general.replies import DisputeAnswer, Reconsidered
-from council.types import Json
+from council.protocols.general.replies import DisputeAnswer, Position, Reconsidered
+from council.protocols.general.research import Research
+from council.types import Json, Outcome, Round, Seat, Statement
 
 QUESTION = "What does it cost?"
 
@@ -246,3 +248,23 @@ def test_no_claim_is_lost_or_listed_twice(rows: list[tuple[str, str, float]], mo
     for point in find_consensus(found.groups, words, found.contested):
         assert {status[one["id"]] for one in point["statements"]} == {"supported"}
         assert len(point["seats"]) > 1
+
+
+def test_the_opponents_of_a_side_hold_a_conflicting_claim_or_without_a_comparison_any_other_one() -> None:
+    sides = (Side("a", "x", id="c1"), Side("b", "x", id="c2"), Side("c", "y", id="c3"))
+    compared = Dispute("Q?", sides, "values", frozenset({frozenset({"c1", "c2"})}))
+    assert compared.list_opponents(sides[0]) == ["b"]
+    assert Dispute("Q?", sides, "chair").list_opponents(sides[0]) == ["c"]
+
+
+def test_claims_without_a_question_or_a_text_and_those_over_the_limit_are_left_out() -> None:
+    rows = [{"question": " ", "text": "x"}, {"question": "Q?"}, {"question": "Q?", "answer": "yes", "sources": [7]}]
+    reply = Position.model_validate({"response": "Go.", "claims": [*rows, *[{"question": "Q?", "text": "t"}] * 9]})
+    said = Round([Statement(Seat("a"), "r1/a", "", reply, Outcome("ok"))])
+    (answer,) = Research().seat_answers(said)
+    assert [(claim.id, claim.text, claim.sources) for claim in answer.claims] == [
+        ("c1", "yes", ()),
+        ("c2", "t", ()),
+        ("c3", "t", ()),
+        ("c4", "t", ()),
+    ]

@@ -40,6 +40,8 @@ def found_in(text: str, material: Material = MATERIAL) -> list[str]:
         "However, six engineers know no Vitess. The RKI agrees. Overall, wait.",
         "Use `shared_buffers = 131072` and\n\n```sql\nSET work_mem = 65536;\n```\n",
         "Half of it, 100 %, and 365 days a year.",
+        "At 18 to 50k tps it is slow.",  # a range in thousands
+        "It costs 1,500 to 3,000 dollars.",
         "Since 2025-03-14 or March 2025 it is known.",
     ],
 )
@@ -105,3 +107,25 @@ def test_most_inventions_are_found_in_texts_of_others_and_few_honest_texts_are_d
     counts = [count_found(case) for case in SYNTHESES]
     assert sum(hits for hits, _ in counts) >= 0.6 * sum(len(case["foreign"]) for case in SYNTHESES)
     assert sum(wrong == 0 for _, wrong in counts) >= 0.8 * len(SYNTHESES)
+
+
+@pytest.mark.behaviour("30-not-from-the-council")
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("It is rare.", "It fails for 2 in 10,000 users."),  # the whole of a share
+        ("It is old.", "It is of the 21st century."),
+        ("Es kostet 19.400 Euro.", "It costs about 19k euros."),
+        ("It has 1200000 users.", "It has 1.200.000 users."),
+        ("It is fast.", "It runs at some GHz."),  # a unit is no name
+        ("We asked the Great Lakes Ocean Basin Team.", "Ask the GLOBT now."),
+        ("Growth was 18 % and 24 %.", "Together that is 42 %, and 82 % were left before."),
+        ("It costs 40 dollars, and we have 25 people.", "That is 1,000 dollars for all."),
+    ],
+)
+def test_a_figure_or_name_in_another_form_is_known(known: str, text: str) -> None:
+    assert found_in(text, Material([known])) == []
+
+
+def test_a_single_letter_is_no_name() -> None:
+    assert found_in("Take plan Q or plan Ä.", Material(["There are two plans."])) == []

@@ -10,7 +10,6 @@ from council.protocols.panel.closings import Closing, read_closing
 from council.protocols.panel.rules import (
     add_different_conclusions,
     build_sections,
-    format_digest,
     list_confidence_facts,
     nest_headings,
 )
@@ -20,49 +19,55 @@ from council.wording import load_wording, read_table
 ENGLISH = load_wording("en")
 
 
+def close(conclusion: str | None = None, confidence: str | None = None) -> Closing:
+    return {"conclusion": conclusion, "confidence": confidence}
+
+
 @pytest.mark.parametrize(
     ("text", "closing"),
     [
-        ("Go.\n\nConclusion: Go in May.\nConfidence: HIGH", Closing("Go in May.", "HIGH")),
-        ("**Conclusion:** Go in May.\n\n**Confidence: medium**", Closing("Go in May.", "MEDIUM")),
-        ("- Conclusion: Go.\n- Confidence: LOW, because the prices are guesses", Closing("Go.", "LOW")),
-        ("## Conclusion: Go\n\n## Confidence: 90 %", Closing("Go", "HIGH")),
-        ("Conclusion: Wait.\nMore thought.\nConclusion: Go.\nConfidence: High", Closing("Go.", "HIGH")),
-        ("Schluss: Los.\nConclusion：Los.\nConfidence：HIGH", Closing("Los.", "HIGH")),
-        ("Go.\nConfidence: 300 %", Closing(None, None)),
-        ("Go.\nConfidence: very", Closing(None, None)),
-        ("Conclusion:\nConfidence:", Closing(None, None)),
-        ("In conclusion: nothing", Closing(None, None)),
-        ("Go in May.", Closing(None, None)),
-        ("", Closing(None, None)),
-        ("Yes.\n\n## Conclusion\n\nUse it.\n\n## Confidence\n\nLOW", Closing("Use it.", "LOW")),
-        ("**Conclusion**\n- Use it.\n\n**Confidence level:**\n**Medium**", Closing("Use it.", "MEDIUM")),
-        ("### Conclusion\n\n### Confidence\n\nHIGH", Closing(None, "HIGH")),
-        ("## Confidence\n\nI have checked every step of this twice.", Closing(None, None)),
-        ("1. Conclusion: Go.\n2. My confidence: LOW", Closing("Go.", "LOW")),
-        ("Conclusion — Go.\nConfidence = high", Closing("Go.", "HIGH")),
-        ("Conclusion: HIGH is the price.\nConfidence: HIGH, but only for May", Closing("HIGH is the price.", None)),
-        ("**Fazit:** Ja.\n**Zuversicht:** NIEDRIG", Closing("Ja.", "LOW")),
-        ("Fazit: Ja.\nZuversicht: gering, weil die Preise geraten sind", Closing("Ja.", "LOW")),
-        ("Fazit: Ja.\nZuversicht: HOCH, aber nur im Mai", Closing("Ja.", None)),
-        ("Fazit: Ja.\nZuversicht: hoch (20 %)", Closing("Ja.", None)),
-        ("Fazit: Ja.\nZuversicht: mittel bis hoch", Closing("Ja.", None)),
-        ("Conclusión: Sí.\nNivel de confianza: alta", Closing("Sí.", "HIGH")),
-        ("Conclusion : Oui.\nConfiance : MOYENNE", Closing("Oui.", "MEDIUM")),
-        ("- Sicherheit: hoch\n- Preis: niedrig", Closing(None, None)),
-        ("结论：可以。\n置信度：低", Closing("可以。", "LOW")),
-        ("## 結論\n\nはい。\n\n## 確信度\n\n高い", Closing("はい。", "HIGH")),
+        ("Go.\n\nConclusion: Go in May.\nConfidence: HIGH", ("Go in May.", "HIGH")),
+        ("**Conclusion:** Go in May.\n\n**Confidence: medium**", ("Go in May.", "MEDIUM")),
+        ("- Conclusion: Go.\n- Confidence: LOW, because the prices are guesses", ("Go.", "LOW")),
+        ("## Conclusion: Go\n\n## Confidence: 90 %", ("Go", "HIGH")),
+        ("Conclusion: Wait.\nMore thought.\nConclusion: Go.\nConfidence: High", ("Go.", "HIGH")),
+        ("Schluss: Los.\nConclusion：Los.\nConfidence：HIGH", ("Los.", "HIGH")),
+        ("Go.\nConfidence: 300 %", (None, None)),
+        ("Go.\nConfidence: very", (None, None)),
+        ("Conclusion:\nConfidence:", (None, None)),
+        ("In conclusion: nothing", (None, None)),
+        ("Go in May.", (None, None)),
+        ("", (None, None)),
+        ("Yes.\n\n## Conclusion\n\nUse it.\n\n## Confidence\n\nLOW", ("Use it.", "LOW")),
+        ("**Conclusion**\n- Use it.\n\n**Confidence level:**\n**Medium**", ("Use it.", "MEDIUM")),
+        ("### Conclusion\n\n### Confidence\n\nHIGH", (None, "HIGH")),
+        ("## Confidence\n\nI have checked every step of this twice.", (None, None)),
+        ("1. Conclusion: Go.\n2. My confidence: LOW", ("Go.", "LOW")),
+        ("Conclusion — Go.\nConfidence = high", ("Go.", "HIGH")),
+        ("Conclusion: HIGH is the price.\nConfidence: HIGH, but only for May", ("HIGH is the price.", None)),
+        ("**Fazit:** Ja.\n**Zuversicht:** NIEDRIG", ("Ja.", "LOW")),
+        ("Fazit: Ja.\nZuversicht: gering, weil die Preise geraten sind", ("Ja.", "LOW")),
+        ("Fazit: Ja.\nZuversicht: HOCH, aber nur im Mai", ("Ja.", None)),
+        ("Fazit: Ja.\nZuversicht: hoch (20 %)", ("Ja.", None)),
+        ("Fazit: Ja.\nZuversicht: mittel bis hoch", ("Ja.", None)),
+        ("Conclusión: Sí.\nNivel de confianza: alta", ("Sí.", "HIGH")),
+        ("Conclusion : Oui.\nConfiance : MOYENNE", ("Oui.", "MEDIUM")),
+        ("- Sicherheit: hoch\n- Preis: niedrig", (None, None)),
+        ("结论：可以。\n置信度：低", ("可以。", "LOW")),
+        ("## 結論\n\nはい。\n\n## 確信度\n\n高い", ("はい。", "HIGH")),
     ],
 )
 @pytest.mark.behaviour("10-panel-closing")
-def test_the_last_lines_of_an_answer_are_read_and_never_guessed(text: str, closing: Closing) -> None:
-    assert read_closing(text) == closing
+def test_the_last_lines_of_an_answer_are_read_and_never_guessed(
+    text: str, closing: tuple[str | None, str | None]
+) -> None:
+    assert read_closing(text) == close(*closing)
 
 
 @pytest.mark.behaviour("10-panel-closing")
 def test_a_conclusion_in_the_middle_of_a_long_answer_is_not_its_conclusion() -> None:
     text = "Conclusion: an example of a bad one.\n" + "\n".join(f"Step {n}." for n in range(40))
-    assert read_closing(text) == Closing()
+    assert read_closing(text) == close()
 
 
 @pytest.mark.behaviour("10-panel-closing")
@@ -70,20 +75,20 @@ def test_a_conclusion_in_the_middle_of_a_long_answer_is_not_its_conclusion() -> 
 @pytest.mark.parametrize("level", ["HIGH", "MEDIUM", "LOW"])
 def test_the_words_of_every_language_are_read(language: str, level: str) -> None:
     word = read_table(language)["levels"][level]
-    assert read_closing(f"Confidence: {word}") == Closing(None, level)
+    assert read_closing(f"Confidence: {word}") == close(None, level)
 
 
 @pytest.mark.behaviour("10-panel-closing")
 def test_confidence_that_no_seat_states_is_a_fact_against_trust() -> None:
-    assert list_confidence_facts({"alpha": Closing("a"), "beta": Closing("b")}) == [TrustFact("no_confidence")]
-    assert list_confidence_facts({"alpha": Closing("a"), "beta": Closing("b", "HIGH")}) == []
+    assert list_confidence_facts({"alpha": close("a"), "beta": close("b")}) == [TrustFact("no_confidence")]
+    assert list_confidence_facts({"alpha": close("a"), "beta": close("b", "HIGH")}) == []
     assert list_confidence_facts({}) == []
 
 
 def test_low_confidence_of_a_seat_is_a_fact_against_trust() -> None:
-    closings = {"alpha": Closing("a", "HIGH"), "beta": Closing("b", "LOW"), "gamma": Closing()}
+    closings = {"alpha": close("a", "HIGH"), "beta": close("b", "LOW"), "gamma": close()}
     assert list_confidence_facts(closings) == [TrustFact("unsure", "", ("beta",), 1, 3)]
-    assert list_confidence_facts({"alpha": Closing("a", "MEDIUM")}) == []
+    assert list_confidence_facts({"alpha": close("a", "MEDIUM")}) == []
 
 
 # Conclusions
@@ -93,7 +98,7 @@ SHARED = ComparedAnswers("answered", shared_by=("alpha", "beta", "gamma"))
 
 def conclude(points: ComparedAnswers, *conclusions: str | None, question: str = "What is 17 * 24?") -> ComparedAnswers:
     names = ("alpha", "beta", "gamma", "delta")
-    closings = {name: Closing(text, "HIGH") for name, text in zip(names, conclusions, strict=False)}
+    closings = {name: close(text, "HIGH") for name, text in zip(names, conclusions, strict=False)}
     return add_different_conclusions(points, closings, question, "The conclusion")
 
 
@@ -135,7 +140,7 @@ def test_answers_that_were_not_compared_get_no_dispute() -> None:
 
 
 def digest(points: ComparedAnswers, answers: dict[str, str]) -> str:
-    return format_digest(build_sections(points, answers, ENGLISH))
+    return "\n\n".join(section.text for section in build_sections(points, answers, ENGLISH))
 
 
 POINTS = ComparedAnswers(
@@ -212,3 +217,8 @@ def test_without_a_comparison_the_digest_has_only_the_answers(state: str) -> Non
 )
 def test_headings_of_an_answer_are_below_the_name_of_its_seat(text: str, nested: str) -> None:
     assert nest_headings(text, 2) == nested
+
+
+def test_code_within_a_line_opens_no_block_and_a_heading_in_a_block_stays() -> None:
+    assert nest_headings("```x``` is code.\n# Title", 2).startswith("```x``` is code.\n### Title")
+    assert nest_headings("# Title\n~~~\n# a comment\n~~~", 2) == "### Title\n~~~\n# a comment\n~~~"

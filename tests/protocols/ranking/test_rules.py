@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations, permutations, product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from council.engine.council import make_labels
+from council.protocols.ranking.report import RankingView
 from council.protocols.ranking.rules import (
     find_split_answers,
     ranking_confidence,
     reader_agreement,
-    readers_against,
+    readers_who_put,
     tally,
 )
 
@@ -136,15 +138,14 @@ def test_a_difference_between_mean_rank_and_borda_is_flagged() -> None:
 )
 def test_agreement_covers_the_answers_both_ranked(one: list[str], other: list[str], same: int, compared: int) -> None:
     (pair,) = reader_agreement({"a": one, "b": other})
-    assert (pair.readers, pair.same, pair.compared) == (("a", "b"), same, compared)
-    assert pair.share == (None if not compared else Fraction(same, compared))
+    assert pair == {"readers": ["a", "b"], "same": same, "compared": compared}
 
 
 @pytest.mark.behaviour("10-ranking-agreement")
 def test_agreement_equals_a_naive_count() -> None:
     for other in permutations("vwxyz"):
         (pair,) = reader_agreement({"a": list("vwxyz"), "b": list(other)})
-        assert pair.same == sum(other.index(p) < other.index(q) for p, q in combinations("vwxyz", 2))
+        assert pair["same"] == sum(other.index(p) < other.index(q) for p, q in combinations("vwxyz", 2))
 
 
 @pytest.mark.behaviour("10-ranking-dissent")
@@ -152,8 +153,9 @@ def test_readers_against_the_winner_and_split_answers_are_named() -> None:
     four = ("a", "b", "c", "d")
     ballots = {"a": ["b", "c", "d"], "b": ["a", "c", "d"], "c": ["a", "b", "d"], "d": ["c", "b", "a"]}
     assert find_split_answers(ballots, four) == {"a": (["b", "c"], ["d"])}
-    assert readers_against(ballots, "a") == ["d"]
-    assert readers_against({}, None) == []
+    assert readers_who_put(ballots, "a", -1) == ["d"]
+    assert readers_who_put(ballots, "a", 0) == ["b", "c"]
+    assert readers_who_put({}, None, -1) == []
 
 
 @pytest.mark.behaviour("10-ranking-dissent")
@@ -200,5 +202,13 @@ def test_thirty_identical_ballots_keep_their_order_without_disagreement() -> Non
     assert [row.seat for row in table.standings] == list(MANY)
     assert [row.place for row in table.standings] == list(range(1, 31))
     assert {row.ballots for row in table.standings} == {29}
-    assert {pair.share for pair in reader_agreement(identical_ballots(MANY))} == {Fraction(1)}
-    assert {pair.compared for pair in reader_agreement(identical_ballots(MANY))} == {28 * 27 // 2}
+    pairs = reader_agreement(identical_ballots(MANY))
+    assert {(pair["same"], pair["compared"]) for pair in pairs} == {(28 * 27 // 2, 28 * 27 // 2)}
+
+
+def test_a_report_has_the_ranking_without_the_labels_of_the_readers() -> None:
+    ranking = {"table": [], "winner": None, "differ": False, "agreement": [], "ballots": {}}
+    minutes: Any = SimpleNamespace(verdict={"details": {**ranking, "labels": {"alpha": {"A": "beta"}}}})
+    assert RankingView().report_fields(minutes) == {"ranking": ranking}
+    minutes.verdict = {}
+    assert RankingView().report_fields(minutes) == {}

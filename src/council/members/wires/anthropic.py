@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 from council.members.base import DEFAULT_MAX_TOKENS, CacheRules
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
-from council.members.wires.wire import WireMember, split_at_points
+from council.members.wires.wire import WireMember, split_at_points, split_system
 from council.types import Ask, Attachment, Json, JsonSchema, Usage
 
 API_VERSION = "2026-10-21"  # this version has no temperature parameter
@@ -31,52 +31,38 @@ class CacheMarker(TypedDict):
 
 
 class TextBlock(TypedDict):
-    """A part of a message that is text."""
-
     type: Literal["text"]
     text: str
     cache_control: NotRequired[CacheMarker]
 
 
 class FileSource(TypedDict):
-    """Content of a file."""
-
     type: Literal["base64"]
     media_type: str
     data: str
 
 
 class FileBlock(TypedDict):
-    """A part of a message that is an image or a PDF."""
-
     type: Literal["image", "document"]
     source: FileSource
 
 
 class Turn(TypedDict):
-    """A message of the user or of the model."""
-
     role: str
     content: list[TextBlock | FileBlock]
 
 
 class ThinkingConfig(TypedDict):
-    """How the model thinks, and whether it shows its thoughts."""
-
     type: Literal["adaptive"]
     display: Literal["summarized"]
 
 
 class OutputFormat(TypedDict):
-    """The form of a typed reply."""
-
     type: Literal["json_schema"]
     schema: JsonSchema
 
 
 class OutputConfig(TypedDict, total=False):
-    """The effort and the form of the reply."""
-
     effort: str
     format: OutputFormat
 
@@ -163,8 +149,6 @@ class MessagesParser(StreamParser):
 
 
 class AnthropicMember(WireMember):
-    """Member behind a Messages endpoint."""
-
     parser = MessagesParser
     path = "/messages"
     list_path = "/models?limit=1000"
@@ -173,9 +157,7 @@ class AnthropicMember(WireMember):
         return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
 
     def body(self, ask: Ask) -> MessagesRequest:
-        messages = self.build_messages(ask)
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-        turns = [message for message in messages if message["role"] != "system"]
+        system, turns = split_system(self.build_messages(ask))
         body: MessagesRequest = {
             "model": self.model,
             "max_tokens": self.max_output_tokens(ask, DEFAULT_MAX_TOKENS),

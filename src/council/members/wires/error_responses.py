@@ -78,8 +78,6 @@ MAX_MESSAGE_CHARS = 4000  # of a message: the patterns above take quadratic time
 
 
 class ErrorResponse(NamedTuple):
-    """Parsed error body."""
-
     codes: frozenset[str]
     message: str
     retry_after: float | None = None  # seconds, if the body states them
@@ -123,9 +121,8 @@ def parse_error_json(value: Any, default: str = "", *, is_upstream: bool = False
     retry_after: float | None = None
     for detail in iter_error_details(value):
         codes |= {str(detail[name]) for name in ("error_code", "reason", "quotaId") if detail.get(name)}
-        retry_after = (
-            parse_seconds(str(detail.get("retryDelay", "")).removesuffix("s")) if retry_after is None else retry_after
-        )
+        if retry_after is None:
+            retry_after = parse_seconds(str(detail.get("retryDelay", "")).removesuffix("s"))
     message = str(value.get("message") or value.get("detail") or default or value)[:MAX_MESSAGE_CHARS]
     error = ErrorResponse(frozenset(code.lower() for code in codes), message, retry_after)
     metadata = value.get("metadata")
@@ -137,11 +134,10 @@ def _add_upstream_error(error: ErrorResponse, metadata: Json) -> ErrorResponse:
     codes = error.codes | (frozenset(["content_policy_violation"]) if metadata.get("flagged_input") else frozenset())
     if not (raw := metadata.get("raw")):
         return error._replace(codes=codes)
-    upstream = (
-        parse_error_body(raw.encode(errors="replace"), is_upstream=True)
-        if isinstance(raw, str)
-        else parse_error_json(raw, is_upstream=True)
-    )
+    if isinstance(raw, str):
+        upstream = parse_error_body(raw.encode(errors="replace"), is_upstream=True)
+    else:
+        upstream = parse_error_json(raw, is_upstream=True)
     by = f" ({name})" if isinstance(name := metadata.get("provider_name"), str) and name else ""
     message = f"{error.message}{by}: {upstream.message}"[:MAX_MESSAGE_CHARS] if upstream.message else error.message
     after = upstream.retry_after if error.retry_after is None else error.retry_after
@@ -177,11 +173,8 @@ def classify_error(status: int, error: ErrorResponse, retry_after: float | None)
         return "quota"
     if status in (400, 413, 422):
         return classify_bad_request(error, KIND_BY_STATUS.get(status, "parameter"))
-    if (
-        status == 404
-        and not error.codes & UNKNOWN_MODEL_CODES
-        and (error.is_html or WRONG_URL_MESSAGE.fullmatch(error.message))
-    ):
+    is_wrong_url = error.is_html or WRONG_URL_MESSAGE.fullmatch(error.message)
+    if status == 404 and is_wrong_url and not error.codes & UNKNOWN_MODEL_CODES:
         return "endpoint"
     return KIND_BY_STATUS.get(status) or ("server" if status >= 500 else "parameter" if status >= 400 else "endpoint")
 
@@ -198,9 +191,10 @@ def classify_bad_request(error: ErrorResponse, default: str) -> str:
     message = error.message
     if THROTTLING_MESSAGE.search(message):
         return "rate"
-    if "context_length_exceeded" in error.codes or "exceed_context_size_error" in error.codes:
-        return "size"
-    if TOO_LONG_MESSAGE.search(message) and (not OUTPUT_SIZE_MESSAGE.search(message) or "context" in message.lower()):
+    is_too_long = TOO_LONG_MESSAGE.search(message) and (
+        not OUTPUT_SIZE_MESSAGE.search(message) or "context" in message.lower()
+    )
+    if is_too_long or error.codes & {"context_length_exceeded", "exceed_context_size_error"}:
         return "size"
     if error.codes & UNKNOWN_MODEL_CODES or UNKNOWN_MODEL_MESSAGE.search(message):
         return "model"
@@ -209,11 +203,14 @@ def classify_bad_request(error: ErrorResponse, default: str) -> str:
 
 def parse_retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
     """Parse the wait in seconds from seconds, milliseconds or an HTTP date. Return None if it is invalid."""
-    exact = parse_seconds(milliseconds)
-    if exact is not None:
+    if (exact := parse_seconds(milliseconds)) is not None:
         return exact / 1000
-    plain = parse_seconds(value)
-    return plain if plain is not None else seconds_until(value)
+    if (plain := parse_seconds(value)) is not None:
+        return plain
+    try:
+        return max(0.0, parsedate_to_datetime(value or "").timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def parse_seconds(value: str | None) -> float | None:
@@ -222,10 +219,3 @@ def parse_seconds(value: str | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and number >= 0 else None
-
-
-def seconds_until(date: str | None) -> float | None:
-    try:
-        return max(0.0, parsedate_to_datetime(date or "").timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from council.members.base import CacheRules
 from council.members.wires.schema_dialects import GOOGLE, convert_schema
 from council.members.wires.stream_parser import StreamParser
-from council.members.wires.wire import WireMember
+from council.members.wires.wire import WireMember, split_system
 from council.types import Ask, Attachment, Json, JsonSchema, Usage
 
 MIN_CACHED_TOKENS, OLD_MIN_CACHED_TOKENS = 4096, 2048  # the old one is that of Gemini 2
@@ -34,15 +34,11 @@ ERROR_REASONS = (
 
 
 class InlineData(TypedDict):
-    """Content of a file."""
-
     mimeType: str
     data: str
 
 
 class Part(TypedDict, total=False):
-    """A part of a message: text, or a file."""
-
     text: str
     inlineData: InlineData
 
@@ -52,15 +48,11 @@ class SystemInstruction(TypedDict):
 
 
 class Turn(TypedDict):
-    """A message of the user or of the model."""
-
     role: str
     parts: list[Part]
 
 
 class ThinkingConfig(TypedDict, total=False):
-    """How much the model thinks, and whether it shows its thoughts."""
-
     includeThoughts: bool
     thinkingLevel: str
 
@@ -100,13 +92,19 @@ class GenerateContentParser(StreamParser):
         for candidate in event.get("candidates") or ():
             if candidate.get("index"):  # a second answer, which was not requested
                 continue
-            piece += self._parse_parts((candidate.get("content") or {}).get("parts") or [])
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                if part.get("thought"):
+                    self.has_thinking = True
+                else:
+                    piece += part.get("text") or ""
             if finish := candidate.get("finishReason"):
                 self.finish, self.is_done = str(finish), True
         if usage := event.get("usageMetadata"):
             self.update_counts(usage)
-        if feedback := event.get("promptFeedback"):
-            self._parse_block_reason(feedback)
+        feedback = event.get("promptFeedback") or {}
+        if reason := feedback.get("blockReason"):
+            self.refusal.append(str(feedback.get("blockReasonMessage") or f"the prompt was blocked: {reason}"))
+            self.is_done = True
         if not self.model:
             self.model, self.id = str(event.get("modelVersion") or ""), str(event.get("responseId") or "")
         if error := event.get("error"):
@@ -116,20 +114,6 @@ class GenerateContentParser(StreamParser):
     def parse_body(self, body: Any) -> str:
         """Parse one object, or a list of stream events."""
         return "".join(map(self.parse_event, body if isinstance(body, list) else [body]))
-
-    def _parse_parts(self, parts: list[Json]) -> str:
-        text = ""
-        for part in parts:
-            if part.get("thought"):
-                self.has_thinking = True
-            else:
-                text += part.get("text") or ""
-        return text
-
-    def _parse_block_reason(self, feedback: Json) -> None:
-        if reason := feedback.get("blockReason"):
-            self.refusal.append(str(feedback.get("blockReasonMessage") or f"the prompt was blocked: {reason}"))
-            self.is_done = True
 
     def usage(self) -> Usage:
         """Return the usage. Thinking is counted separately; tokens that appear only in the total are output."""
@@ -154,12 +138,10 @@ class GoogleMember(WireMember):
         return {"x-goog-api-key": key} if key else {}
 
     def body(self, ask: Ask) -> GenerateContentRequest:
-        messages = self.build_messages(ask)
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+        system, messages = split_system(self.build_messages(ask))
         turns: list[Turn] = [
             {"role": ROLES.get(message["role"], message["role"]), "parts": [{"text": message["content"]}]}
             for message in messages
-            if message["role"] != "system"
         ]
         if ask.attachments:
             first = next(turn for turn in turns if turn["role"] == "user")
@@ -197,10 +179,6 @@ class GoogleMember(WireMember):
         """Request thoughts, because without them a thinking model looks like a stalled one."""
         if ask.bare:
             return {}
-        effort = self.resolve_effort(ask)
-        config: ThinkingConfig = {}
-        if effort or self.thinks:
-            config["includeThoughts"] = True
-        if effort:
-            config["thinkingLevel"] = effort.upper()
-        return config
+        if effort := self.resolve_effort(ask):
+            return {"includeThoughts": True, "thinkingLevel": effort.upper()}
+        return {"includeThoughts": True} if self.thinks else {}

@@ -11,7 +11,6 @@ import io
 import os
 import re
 import socket
-import sys
 import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -87,9 +86,7 @@ class ConnectionPool:
         self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
     def close_spoiled_connections(self) -> None:
-        """Close idle connections on which data has arrived: aiohttp would take it for the answer to the next
-        request.
-        """
+        """Close idle connections on which data has arrived: aiohttp would take it for the next answer."""
         idle: Mapping[Any, Iterable[Any]] = getattr(self.session.connector, "_conns", {})
         for protocol, _ in chain.from_iterable(idle.values()):
             if protocol.should_close:
@@ -103,27 +100,11 @@ class ConnectionPool:
 
 @dataclass(slots=True)
 class RequestState:
-    """State of one request."""
-
     sent: float = 0.0
     is_new_connection: bool = False
     has_response: bool = False
     transport: asyncio.Transport | None = None
     delivery: Delivery = field(default_factory=lambda: current_delivery.get() or Delivery())
-
-    def is_stale(self) -> bool:
-        """Return whether the server closed the reused connection at once: it was idle too long, or the request was
-        dropped.
-        """
-        is_reused = not self.is_new_connection and not self.has_response
-        return is_reused and time.monotonic() - self.sent < STALE_CONNECTION_S
-
-    def drop_connection(self) -> None:
-        """Close a connection that is given up at once. asyncio would keep it until the endpoint has read all of the
-        request.
-        """
-        if self.transport is not None and self.transport.is_closing():
-            self.transport.abort()
 
 
 _current_request: ContextVar[RequestState] = ContextVar("current_request")
@@ -158,9 +139,7 @@ def _resolver_class() -> type[AbstractResolver]:
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Resolver(AbstractResolver):
-        """Looks host names up in threads of its own: neither other work nor the end of the process waits for a slow
-        lookup.
-        """
+        """Looks host names up in threads of its own: no other work, and no end of the process, waits for them."""
 
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
             found = await run_in_daemon_thread(partial(_look_up, host, port, family))
@@ -178,11 +157,9 @@ def _resolver_class() -> type[AbstractResolver]:
 
 def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
     """Return the addresses of a host, each with its family and protocol."""
-    flags = 0 if sys.platform == "win32" and host == "localhost" else socket.AI_ADDRCONFIG
     found = []
-    for kind, _, proto, _, address in socket.getaddrinfo(
-        host, port, family=family, type=socket.SOCK_STREAM, flags=flags
-    ):
+    rows = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    for kind, _, proto, _, address in rows:
         text = str(address[0])
         if kind == socket.AF_INET6 and len(address) == 4 and address[3]:  # a link-local address needs its interface
             text = socket.getnameinfo(address, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0]
@@ -323,7 +300,9 @@ class Endpoint:
         except network_errors() as error:
             raise self._make_network_fault(error, state, partial_text) from None
         finally:
-            state.drop_connection()
+            # asyncio would keep a connection that is given up until the endpoint has read the request.
+            if state.transport is not None and state.transport.is_closing():
+                state.transport.abort()
 
     async def get(self, path: str, within: float) -> bytes:
         pool, state = self.join_pool(), RequestState()
@@ -358,16 +337,14 @@ class Endpoint:
     def _make_network_fault(
         self, error: Exception, state: RequestState, partial_text: Callable[[], str] = str
     ) -> Fault:
-        """Return the Fault of a network error."""
         import aiohttp
 
-        if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)):
+        is_invalid_host = isinstance(error, UnicodeError) and not state.has_response  # before anything is sent
+        kinds = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
+        if is_invalid_host or isinstance(error, kinds):
+            why = "the host name is not valid" if is_invalid_host else describe_connection_error(error)
             delay = LOOPBACK_RETRY_S if self.is_local() and is_connection_refused(error) else None
-            detail = self.format_detail(f"no connection to {self.base_url}: {describe_connection_error(error)}")
-            return Fault("net", detail, retry_after=delay)
-        if isinstance(error, UnicodeError) and not state.has_response:  # of the host name, before anything is sent
-            detail = f"no connection to {self.base_url}: the host name is not valid"
-            return Fault("net", self.format_detail(detail))
+            return Fault("net", self.format_detail(f"no connection to {self.base_url}: {why}"), retry_after=delay)
         if isinstance(error, aiohttp.ClientHttpProxyError):
             kind = "auth" if error.status == PROXY_AUTH_REQUIRED else "net"
             detail = f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}"
@@ -375,7 +352,8 @@ class Endpoint:
         if isinstance(error, TimeoutError):
             return Fault("stall", "timed out waiting for data", said=partial_text())
         if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)):
-            if state.is_stale():
+            is_reused = not state.is_new_connection and not state.has_response
+            if is_reused and time.monotonic() - state.sent < STALE_CONNECTION_S:
                 return Fault("net", "the provider had closed the idle connection")
             return Fault("cut", self.format_detail(f"the connection was lost: {error}"), said=partial_text())
         if isinstance(error, aiohttp.ClientPayloadError):
@@ -438,7 +416,6 @@ def is_connection_refused(error: Exception) -> bool:
 
 
 def describe_connection_error(error: Exception) -> str:
-    """Describe why the connection failed."""
     import aiohttp
 
     cause = getattr(error, "os_error", None)
@@ -580,15 +557,11 @@ def describe_non_model_response(response: ClientResponse, body: bytes = b"") -> 
 
 async def read_error_body(response: ClientResponse, within: float) -> bytes:
     """Read the start of an error body. Ignore read errors, because the status is already known."""
-    import aiohttp
-
     body = b""
-    try:
+    with suppress(*network_errors(), Fault):
         async with asyncio.timeout(within):
             async for chunk in iter_chunks(response, MAX_ERROR_BODY_BYTES):
                 body += chunk
                 if len(body) >= MAX_ERROR_BODY_BYTES:
                     break
-    except (TimeoutError, OSError, ValueError, aiohttp.ClientError, Fault):
-        pass
     return body[:MAX_ERROR_BODY_BYTES]

@@ -24,8 +24,6 @@ class CacheBreakpoint(TypedDict):
 
 
 class TextPart(TypedDict):
-    """A part of a message that is text."""
-
     type: str
     text: str
     prompt_cache_breakpoint: NotRequired[CacheBreakpoint]
@@ -36,8 +34,6 @@ class ImageUrl(TypedDict):
 
 
 class ImagePart(TypedDict):
-    """A part of a message that is an image."""
-
     type: Literal["image_url"]
     image_url: ImageUrl
 
@@ -48,34 +44,24 @@ class FileData(TypedDict):
 
 
 class FilePart(TypedDict):
-    """A part of a message that is a PDF."""
-
     type: Literal["file"]
     file: FileData
 
 
 class InputImagePart(TypedDict):
-    """A part of an input of the Responses API that is an image."""
-
     type: Literal["input_image"]
     image_url: str
     detail: Literal["auto"]
 
 
-class InputFilePart(TypedDict):
-    """A part of an input of the Responses API that is a PDF."""
-
+class InputFilePart(FileData):
     type: Literal["input_file"]
-    filename: str
-    file_data: str
 
 
 AttachedPart = ImagePart | FilePart | InputImagePart | InputFilePart
 
 
 class Turn(TypedDict):
-    """A message of the system, of the user or of the model."""
-
     role: str
     content: str | list[TextPart | AttachedPart]
 
@@ -85,16 +71,12 @@ class StreamOptions(TypedDict):
 
 
 class ReplySchema(TypedDict):
-    """The schema of a typed reply."""
-
     name: str
     strict: bool
     schema: JsonSchema
 
 
 class ResponseFormat(TypedDict):
-    """The form of a typed reply."""
-
     type: Literal["json_object", "json_schema"]
     json_schema: NotRequired[ReplySchema]
 
@@ -193,20 +175,17 @@ class ChatCompletionParser(StreamParser):
         return ""
 
     def usage(self) -> Usage:
-        """Return the usage. Some endpoints count reasoning only in total_tokens."""
-        read, written = self.counts.get("prompt_tokens", 0), self.counts.get("completion_tokens", 0)
-        return Usage(
-            read,
-            max(written, self.counts.get("total_tokens", 0) - read),
-            self.counts.get("cached_tokens", 0),
-            "completion_tokens" in self.counts,
-            self.counts.get("cache_write_tokens", 0),
-        )
+        return read_usage(self.counts, "prompt_tokens", "completion_tokens")
+
+
+def read_usage(counts: Mapping[str, int], read: str, written: str) -> Usage:
+    """Return the usage, with the vendor's names of its counts. Some endpoints count reasoning only in the total."""
+    sent, total = counts.get(read, 0), counts.get("total_tokens", 0)
+    output = max(counts.get(written, 0), total - sent)
+    return Usage(sent, output, counts.get("cached_tokens", 0), written in counts, counts.get("cache_write_tokens", 0))
 
 
 class OpenAIMember(WireMember):
-    """Member behind a chat-completions endpoint."""
-
     parser: ClassVar[type[StreamParser]] = ChatCompletionParser
     path = "/chat/completions"
     text_type = "text"  # of a text part
@@ -237,10 +216,7 @@ class OpenAIMember(WireMember):
         return body
 
     def build_turns(self, ask: Ask) -> list[Turn]:
-        """Return the messages.
-
-        Only with attachments or cache points, the content of a user message is a list of parts.
-        """
+        """Return the messages. With attachments or cache points, the content of a user message is a list of parts."""
         messages, points = self.build_messages(ask), self.list_cache_points(ask)
         turns: list[Turn] = [{"role": message["role"], "content": message["content"]} for message in messages]
         if not ask.attachments and not points:
@@ -286,12 +262,12 @@ class OpenAIMember(WireMember):
         mode = self.structured_mode(ask)
         if mode == "json_object":
             return {"type": "json_object"}
-        if mode != "json_schema" or ask.schema is None:
-            return None
+        return {"type": "json_schema", "json_schema": self.reply_schema(ask)} if mode == "json_schema" else None
+
+    def reply_schema(self, ask: Ask) -> ReplySchema:
         # The grammar of a small local model supports every keyword and needs the limits to terminate.
-        schema = ask.schema if self.small else convert_schema(ask.schema, OPENAI)
-        json_schema: ReplySchema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
-        return {"type": "json_schema", "json_schema": json_schema}
+        schema = ask.schema if self.small and ask.schema else convert_schema(ask.schema, OPENAI)
+        return {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
 
 
 def file_name(attachment: Attachment) -> str:

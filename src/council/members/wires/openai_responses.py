@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from council.members.base import OnDelta
-from council.members.wires.openai import InputFilePart, InputImagePart, OpenAIMember, OpenAIRequest, Turn, file_name
-from council.members.wires.schema_dialects import OPENAI, convert_schema
+from council.members.wires.openai import (
+    InputFilePart,
+    InputImagePart,
+    OpenAIMember,
+    OpenAIRequest,
+    Turn,
+    file_name,
+    read_usage,
+)
 from council.members.wires.stream_parser import StreamParser, read_text
 from council.members.wires.wire import data_url
 from council.types import Answer, Ask, Attachment, Json, JsonSchema, Usage
@@ -17,15 +24,11 @@ UNFINISHED = "incomplete"  # finish of an answer that the vendor calls incomplet
 
 
 class Reasoning(TypedDict, total=False):
-    """How much the model thinks, and what it shows of that."""
-
     effort: str
     summary: Literal["auto"]
 
 
 class TextFormat(TypedDict):
-    """The form of a typed reply."""
-
     type: Literal["json_object", "json_schema"]
     name: NotRequired[str]
     strict: NotRequired[bool]
@@ -37,8 +40,6 @@ class TextConfig(TypedDict):
 
 
 class ResponsesRequest(OpenAIRequest, total=False):
-    """A request."""
-
     store: bool
     input: list[Turn]
     max_output_tokens: int
@@ -47,8 +48,7 @@ class ResponsesRequest(OpenAIRequest, total=False):
 
 
 class ResponsesParser(StreamParser):
-    """Parser for events from response.created to response.completed, .incomplete or .failed. Without one of these three
-    a stream is incomplete."""
+    """Parser for events up to response.completed, .incomplete or .failed; a stream without these is incomplete."""
 
     finish_reasons: ClassVar[Mapping[str, str]] = {
         "max_output_tokens": "length",
@@ -70,7 +70,11 @@ class ResponsesParser(StreamParser):
             self.refusal.append(read_text(event.get("delta")))
             self.has_thinking = True
         elif kind == "response.output_item.added":
-            self._parse_item(event.get("output_index"), event["item"])
+            item, index = event["item"], event.get("output_index")
+            if item.get("phase") == "commentary" and isinstance(index, int):
+                self.commentary.setdefault(index, "")
+            elif item.get("type") != "message":
+                self.has_thinking = True
         elif kind in ("response.created", "response.in_progress", "response.queued"):
             self._parse_response(event["response"])
         elif kind == "error" or event.get("error"):
@@ -96,12 +100,6 @@ class ResponsesParser(StreamParser):
             self.has_thinking = True
             return ""
         return text
-
-    def _parse_item(self, index: Any, item: Json) -> None:
-        if item.get("phase") == "commentary" and isinstance(index, int):
-            self.commentary.setdefault(index, "")
-        elif item.get("type") != "message":
-            self.has_thinking = True
 
     def _parse_response(self, response: Json) -> None:
         self.model, self.id = str(response.get("model") or ""), str(response.get("id") or "")
@@ -134,20 +132,10 @@ class ResponsesParser(StreamParser):
         return "".join(read_text(part.get("text")) for part in parts if part.get("type") == "output_text")
 
     def usage(self) -> Usage:
-        """Return the usage. Reasoning tokens are part of the output tokens."""
-        counts, read = self.counts, self.counts.get("input_tokens", 0)
-        return Usage(
-            read,
-            max(counts.get("output_tokens", 0), counts.get("total_tokens", 0) - read),
-            counts.get("cached_tokens", 0),
-            "output_tokens" in counts,
-            counts.get("cache_write_tokens", 0),
-        )
+        return read_usage(self.counts, "input_tokens", "output_tokens")
 
 
 class ResponsesMember(OpenAIMember):
-    """Member behind a Responses endpoint."""
-
     parser = ResponsesParser
     path = "/responses"
     text_type = "input_text"
@@ -195,11 +183,4 @@ class ResponsesMember(OpenAIMember):
         mode = self.structured_mode(ask)
         if mode == "json_object":
             return {"type": "json_object"}
-        if mode != "json_schema":
-            return None
-        return {
-            "type": "json_schema",
-            "name": ask.schema_name or "reply",
-            "strict": True,
-            "schema": convert_schema(ask.schema, OPENAI),
-        }
+        return {"type": "json_schema", **self.reply_schema(ask)} if mode == "json_schema" else None

@@ -1,7 +1,4 @@
-"""JSON Schema dialects of the vendors.
-
-Unsupported keywords move to the description; replies are still validated here.
-"""
+"""JSON Schema dialects of the vendors. Unsupported keywords move to the description; replies are still validated."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ STRING_FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "h
 IGNORED_KEYWORDS = frozenset(
     ["title", "default", "examples", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"]
 )
-RANGE_KEYWORDS = ("minimum", "maximum")
+RANGE_KEYWORDS = ("minimum", "maximum", "minItems", "maxItems")
 LIST_KEYWORDS, MAP_KEYWORDS = ("anyOf", "allOf", "prefixItems"), ("properties", "$defs")
 
 
@@ -40,27 +37,15 @@ class SchemaDialect:
 
 
 OPENAI = SchemaDialect(
-    frozenset(
-        [
-            "const",
-            "pattern",
-            "multipleOf",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            *RANGE_KEYWORDS,
-            "minItems",
-            "maxItems",
-        ]
-    )
+    frozenset(["const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", *RANGE_KEYWORDS])
 )
 ANTHROPIC = SchemaDialect(
     frozenset(["const", "allOf"]), STRING_FORMATS | {"uri"}, limits_min_items=True, drops_enum_types=True
 )
-GOOGLE = SchemaDialect(frozenset([*RANGE_KEYWORDS, "minItems", "maxItems", "prefixItems"]))
+GOOGLE = SchemaDialect(frozenset([*RANGE_KEYWORDS, "prefixItems"]))
 
 
 def convert_schema(schema: Any, dialect: SchemaDialect) -> Any:
-    """Convert a schema to a vendor's dialect."""
     if not isinstance(schema, dict):
         return schema
     supported: Json = {}
@@ -90,9 +75,6 @@ def _simplify_keywords(schema: Json, dialect: SchemaDialect) -> Json:
 
 
 def _append_description(supported: Json, unsupported: Json) -> Json:
-    if not unsupported:
-        return supported
     keywords = ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in unsupported.items())
-    return supported | {
-        "description": f"{supported['description']} ({keywords})" if "description" in supported else f"({keywords})"
-    }
+    described = f"{supported.get('description', '')} ({keywords})".strip()
+    return supported | {"description": described} if keywords else supported

@@ -1,7 +1,4 @@
-"""Stream parser: lines, timeouts, the terminator and thinking blocks.
-
-Each wire subclasses it to parse its vendor's events.
-"""
+"""Stream parser: lines, timeouts, the terminator and thinking blocks. Each wire subclasses it for its events."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from council.members.wires.http import (
     describe_non_model_response,
     is_framed,
     iter_lines,
+    network_errors,
     pause_reading,
     read_body,
 )
@@ -99,14 +97,19 @@ class StreamParser:
     ) -> None:
         now, limits = asyncio.get_running_loop().time, limits or ByteLimits()
         if response.content_type == "application/json":
-            return self.feed_body(response, await read_body(response, limits.body))
+            body = await read_body(response, limits.body)
+            if problem := describe_non_model_response(response, body):
+                raise Fault("endpoint", problem)
+            self.feed_json(body, self.parse_body)
+            self.is_done = True
+            return
         lines, started = iter_lines(response, limits), now()
         async for batch in lines:
             self.feed_lines(batch)
             if ended := self.is_done or bool(self.error):
                 clock.reschedule(None)
                 if await self._drain(lines, response):
-                    return None
+                    return
             if self.has_new_content or ended:  # comments and empty events do not reset the timeout
                 self.has_new_content = False
                 clock.reschedule(now() + idle if self.pieces or ended else None)  # thinking may pause
@@ -116,16 +119,12 @@ class StreamParser:
         if not self.has_events and (problem := describe_non_model_response(response)):
             raise Fault("endpoint", problem)
         self.is_done = self.is_complete(is_framed(response))
-        return None
+        return
 
     async def _drain(self, lines: AsyncIterator[list[bytes]], response: ClientResponse) -> bool:
-        """Read the rest of the body for a moment, for late text or token counts.
-
-        Return whether the answer is finished.
-        """
-        import aiohttp
-
+        """Read the rest of the body for a moment, for late text or counts. Return whether the answer is finished."""
         self.has_new_content = False
+        errors: tuple[type[Exception], ...] = (*network_errors(), Fault)
         try:
             async with asyncio.timeout(self.drain_timeout):
                 async for batch in lines:
@@ -133,15 +132,9 @@ class StreamParser:
                         self.feed_lines(batch)
                     if self.has_new_content:
                         return False
-        except (TimeoutError, OSError, ValueError, aiohttp.ClientError, Fault):
+        except errors:
             response.close()
         return True
-
-    def feed_body(self, response: ClientResponse, body: bytes) -> None:
-        if problem := describe_non_model_response(response, body):
-            raise Fault("endpoint", problem)
-        self.feed_json(body, self.parse_body)
-        self.is_done = True
 
     def feed_lines(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -201,10 +194,7 @@ class StreamParser:
         self.on_delta(piece)
 
     def update_counts(self, reported: Any) -> None:
-        """Keep the largest value of each count, because streams report cumulative usage.
-
-        An invalid value stays invalid.
-        """
+        """Keep the largest value of each count: streams report cumulative usage. An invalid value stays invalid."""
         if not isinstance(reported, dict):
             return
         for name, value in reported.items():
@@ -218,11 +208,12 @@ class StreamParser:
         if buffered := self.flush():
             self.emit_text(buffered)
         text, finish = self.text(), self.finish_reasons.get(self.finish.lower(), "stop")
-        usage = self._check_usage(self.usage(), text)
+        usage = self.usage().validated()
+        if not usage.input or (text and not usage.output):
+            usage = replace(usage, known=False)
         names = (detail(self.model[:MAX_NAME_CHARS]), detail(self.id[:MAX_NAME_CHARS]))  # an endpoint may repeat a key
-        if (
-            self.error and finish != "length"
-        ) or finish == "broken":  # an answer at its length limit is known to be cut
+        # An answer at its length limit is known to be cut.
+        if (self.error and finish != "length") or finish == "broken":
             error = parse_error_json(self.error, self.finish or "no reason given")
             if is_refusal(error):
                 return Answer(detail(error.message), "refused", usage, *names)
@@ -234,13 +225,6 @@ class StreamParser:
         if self.refusal:
             text, finish = "".join(self.refusal), "refused"
         return Answer(text, finish, usage, *names)
-
-    def _check_usage(self, usage: Usage, text: str) -> Usage:
-        """Mark usage as unknown if a count is invalid, or if it reports no input, or no output for a non-empty
-        answer.
-        """
-        usage = usage.validated()
-        return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
 
 
 def make_unreadable(data: bytes) -> ValueError:
@@ -285,48 +269,36 @@ class ThinkingFilter:
     def __init__(self) -> None:
         self.buffer = ""  # text that may be part of a tag
         self.end_tag = ""  # closing tag of the current block
-        self._state: Callable[[], str] = self._before_thinking
+        self.has_thought = False  # the block has ended
+        self.is_over = False  # the answer has begun, so that everything that follows is answer
 
     def feed(self, piece: str) -> str:
         """Add text and return the part that is certainly answer."""
         self.buffer += piece
-        return self._state()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the answer has begun, so that everything that follows is answer."""
-        return self._state == self._flush_answer
+        if not (self.end_tag or self.has_thought or self.is_over) and self._may_begin():
+            return ""
+        if self.end_tag:
+            at = self.buffer.lower().find(self.end_tag)
+            if at < 0:
+                self.buffer = self.buffer[-len(self.end_tag) :]  # keep only what may be the start of the closing tag
+                return ""
+            self.buffer, self.end_tag, self.has_thought = self.buffer[at + len(self.end_tag) :], "", True
+        if not self.is_over and self.has_thought:
+            self.buffer = self.buffer.lstrip()
+        self.is_over = self.is_over or bool(self.buffer) or not self.has_thought
+        return self.flush()
 
     def flush(self) -> str:
         """Return the buffered text at the end of the stream. An unclosed block is dropped."""
-        return "" if self.end_tag else self._flush_answer()
+        text, self.buffer = "" if self.end_tag else self.buffer, ""
+        return text
 
-    def _before_thinking(self) -> str:
+    def _may_begin(self) -> bool:
+        """Return whether the text so far may be the beginning of a tag. After a whole one, its block has begun."""
         start = self.buffer.lstrip()
         opening = start[:MAX_TAG_CHARS].lower()
-        for tag in THINKING_TAGS if opening[:1] in ("", "<") else ():
+        for tag in THINKING_TAGS:
             if opening.startswith(tag):
-                self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
-                return self._state()
-            if tag.startswith(opening) and len(self.buffer) < MAX_LEADING_SPACE:
-                return ""
-        self._state = self._flush_answer
-        return self._state()
-
-    def _inside_thinking(self) -> str:
-        at = self.buffer.lower().find(self.end_tag)
-        if at < 0:
-            self.buffer = self.buffer[-len(self.end_tag) :]  # keep only what may be the start of the closing tag
-            return ""
-        self.buffer, self.end_tag, self._state = self.buffer[at + len(self.end_tag) :], "", self._after_thinking
-        return self._state()
-
-    def _after_thinking(self) -> str:
-        self.buffer = self.buffer.lstrip()
-        if self.buffer:
-            self._state = self._flush_answer
-        return self._flush_answer()
-
-    def _flush_answer(self) -> str:
-        text, self.buffer = self.buffer, ""
-        return text
+                self.buffer, self.end_tag = start[len(tag) :], f"</{tag[1:]}"
+                return False
+        return len(self.buffer) < MAX_LEADING_SPACE and any(tag.startswith(opening) for tag in THINKING_TAGS)

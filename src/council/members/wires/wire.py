@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
-from council.members.base import MAX_CACHE_POINTS, CacheRules, OnDelta, Progress
+from council.members.base import MAX_CACHE_POINTS, CacheRules, Member, OnDelta
 from council.members.wires.error_responses import is_refusal
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
@@ -28,8 +28,6 @@ PROBE_TIMEOUT_S = 20.0  # seconds after the connection until the list of models 
 
 
 class ModelList(NamedTuple):
-    """Models that an endpoint lists."""
-
     names: tuple[str, ...]  # without the prefix `models/`; "" for an entry without a name
     has_more: bool  # the list has further pages
     shutdowns: Mapping[str, str] = {}  # dates that the list states
@@ -46,9 +44,7 @@ def _shutdown_date(model: Any) -> str:
     return date if isinstance(date, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", date) else ""
 
 
-class WireMember:
-    """Member behind an HTTP endpoint."""
-
+class WireMember(Member):
     parser: ClassVar[type[StreamParser]]
     path: str  # request path under base_url
     list_path: ClassVar[str] = "/models"  # for all models in one page
@@ -113,14 +109,8 @@ class WireMember:
     def prepare(self, ask: Ask) -> bytes:
         return encode_json(self.body(ask))
 
-    async def ready(self, progress: Progress) -> None:
-        """Do nothing: an endpoint needs no download."""
-
     async def connect_ahead(self) -> None:
-        """Open a connection for the first request, if none is open and there is no proxy.
-
-        Only the TLS handshake is sent.
-        """
+        """Open a connection for the first request if none is open and there is no proxy; only TLS is negotiated."""
         import aiohttp
         from yarl import URL
 
@@ -239,6 +229,12 @@ def split_at_points(messages: Sequence[Message], shared: int, points: Collection
         else:
             pieces.append([(text, is_point)])
     return pieces
+
+
+def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """Return the text of the system, and the other messages."""
+    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+    return system, [message for message in messages if message["role"] != "system"]
 
 
 def data_url(attachment: Attachment) -> str:

@@ -1,13 +1,11 @@
 """Two sealed answers, a check, and only what is disputed is argued."""
 
-from council.protocols import Protocol
-from council.types import Seat
+from council.protocols import PLAIN_SEATS, Protocol
 
-SEATS = (Seat("alpha"), Seat("beta"), Seat("gamma"))
 PROTOCOL = Protocol(
     "adaptive",
     "council.protocols.adaptive.flow:adaptive",
-    SEATS,
+    PLAIN_SEATS,
     options="council.protocols.adaptive.options:AdaptiveOptions",
     panel="council.protocols.adaptive.panel:adaptive_panel",
     report_view="council.protocols.adaptive.report:AdaptiveView",

@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from council.answer_filter import clean_answer
 from council.engine.agreement import NotedAgreement, assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, seat_names
 from council.errors import QuorumLost, SeatAbsent
+from council.protocols.adaptive import rules as rule
 from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
-from council.protocols.adaptive.rules import (
-    SKIPPED_BY_AGREEMENT,
-    SKIPPED_BY_POINTS,
-    AdaptiveDetails,
-    Decision,
-    Decisions,
-    FirstAnswers,
-    choose_author,
-    choose_first_seats,
-    choose_reader,
-    choose_speakers,
-    choose_stand_in,
-    choose_supported,
-    compare_by_conclusions,
-    compare_first_answers,
-    count_room,
-    describe_points,
-    describe_reason,
-    join_conclusions,
-    judge_check,
-    limit_agreement,
-    list_argued_points,
-    list_objections,
-    list_open_points,
-    order_seats,
-    select_points,
-    settle_errors,
-)
-from council.protocols.common.check import (
-    list_check_facts,
-    make_open_error,
-    number_errors,
-)
-from council.protocols.common.conclusions import Comparison, compare_all
+from council.protocols.adaptive.rules import AdaptiveDetails, DecisionRow, Decisions
+from council.protocols.common.check import FoundError, list_check_facts, make_open_error, number_errors
+from council.protocols.common.conclusions import LEVELS, Comparison, compare_all
 from council.protocols.common.issues import SEVERE
 from council.protocols.common.lengths import find_word_limit
-from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers, is_dispute
+from council.protocols.common.points import assess_points, compare_answers, is_dispute
 from council.types import CheckFacts, Difference, OutcomeFacts, Round, Seat, Statement, TrustFact, Verdict
 
 NO_PRICES: Mapping[str, float] = {}
@@ -59,18 +29,7 @@ class Progress:
 
     answers: Round[Answer]
     asked: int
-    decisions: list[Decision] = field(default_factory=list)
-
-    @property
-    def has_absent_check(self) -> bool:
-        """Return whether a call for a check was made without an answer: the phases after it save nothing then."""
-        return any(decision.reason == "not_checked" for decision in self.decisions)
-
-    def as_json(self) -> Decisions:
-        """Return the decisions as fields of the report."""
-        stop = next((one.as_json() for one in self.decisions if one.is_stop), None)
-        others = [one.as_json() for one in self.decisions if not one.is_stop]
-        return {"stopped": stop, "continued": others}
+    decisions: Decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,32 +45,28 @@ class Check:
         return self.own.seat
 
     @property
+    def errors(self) -> dict[str, FoundError]:
+        return number_errors({self.reader.name: self.said} if self.said else {})
+
+    @property
     def facts(self) -> CheckFacts:
         """Return the check for the report. Small errors stay as remarks."""
-        if self.said is None:
-            return CheckFacts((), self.author.seat.name)
-        errors = number_errors({self.reader.name: self.said})
-        rows = tuple(make_open_error(name, error) for name, error in errors.items())
-        readers = (self.reader.name,)
+        readers = (self.reader.name,) if self.said else ()
+        rows = tuple(make_open_error(name, error) for name, error in self.errors.items())
         return CheckFacts(readers, self.author.seat.name, rows, last_readers=readers)
 
     @property
     def objections(self) -> list[Difference]:
-        """Return the severe errors as points between the author and the reader; without one, their conclusions if
-        they differ.
-        """
+        """Return the severe errors as points of author and reader; without one, their conclusions if they differ."""
         if self.said is None:
             return []
-        errors = number_errors({self.reader.name: self.said})
-        severe = {name: error for name, error in errors.items() if error.severity in SEVERE}
-        points = list_objections(self.author.seat.name, self.reader.name, severe)
-        conclusions = compare_by_conclusions([self.author, self.own])
-        return points or ([conclusions] if is_dispute(conclusions) else [])
+        severe = [error for error in self.errors.values() if error.severity in SEVERE]
+        conclusions = rule.join_conclusions([self.author, self.own], missing="none stated")
+        points = [conclusions] if is_dispute(conclusions) else []
+        return rule.list_objections(self.author.seat.name, self.reader.name, severe) or points
 
     def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
-        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend
-        that one.
-        """
+        """Return the author if it concedes to another conclusion: its own answer does not recommend that one."""
         author = self.author.seat.name
         is_different = self.said is not None and self.said.reply.same_conclusion is False
         has_conceded = author in arguments and any(row.stance == "concedes" for row in arguments[author].reply.points)
@@ -120,40 +75,44 @@ class Check:
     def settle(self, arguments: Round[Arguments]) -> CheckFacts | None:
         """Return the check with what the author said about its errors; None if it found none."""
         said = arguments.get(self.author.seat.name)
-        errors = settle_errors(self.facts.errors, said.reply.points if said else ())
+        errors = rule.settle_errors(self.facts.errors, said.reply.points if said else ())
         return replace(self.facts, errors=errors) if errors else None
 
 
 async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[str, float] = NO_PRICES) -> Verdict:
     """Ask two seats, stop if they agree and a check confirms it; else ask the others and argue what is disputed."""
-    order = order_seats(council.members, prices, cheap_first=cheap_first)
+    order = rule.order_seats(council.members, prices, cheap_first=cheap_first)
     progress = await ask_first_seats(council, order)
-    opening = compare_first_answers(progress.answers, council.question.text)
+    opening = rule.compare_first_answers(progress.answers, council.question.text)
     check = None
-    if opening.may_stop:
-        check = await check_answer(council, progress, choose_author(progress.answers, prices))
-        if decide_after_check(council, progress, check, SKIPPED_BY_AGREEMENT):
-            return return_checked_answer(progress, check, opening.comparison, make_agreement(progress.answers))
+    if opening.reason == "agreed":
+        check = await check_answer(council, progress, rule.choose_author(progress.answers, prices))
+        if decide_after_check(council, progress, check, rule.SKIPPED_BY_AGREEMENT):
+            noted = assess_notes(None, round_voices(progress.answers))
+            noted = noted._replace(agreement="full", shared_by=tuple(progress.answers))
+            return return_checked_answer(progress, check, opening.comparison, noted)
     else:
-        decide_to_continue(council, progress, opening)
+        why = rule.describe_reason(opening.reason, opening.seats)
+        progress.decisions["continued"].append({"after": "answer", "reason": opening.reason, "why": why})
+        council.note("did not stop after the first answers", why=why)
     await ask_other_seats(council, progress, order)
     # The check, or a difference between the only two answers, names the points without the clerk.
     if check and check.said:
         return await argue_and_write(council, progress, check.objections, check)
     if len(order) == 2 and opening.comparison == "different":
-        return await argue_and_write(council, progress, [compare_by_conclusions(list(progress.answers.values()))])
+        return await argue_and_write(council, progress, [rule.join_conclusions(progress.answers.values())])
     points = await compare_answers(council, progress.answers, "points")
     progress.asked += points.state in ("answered", "absent")
-    conclusions = {name: said.reply.conclusion for name, said in progress.answers.items()}
-    comparison = compare_all(list(conclusions.values()), council.question.text)
+    comparison = compare_all([said.reply.conclusion for said in progress.answers.values()], council.question.text)
     disputed = list(points.disputed)
     if points.state == "answered" and not disputed and comparison == "different":  # code knows better than the clerk
-        disputed = [join_conclusions(conclusions)]
+        disputed = [rule.join_conclusions(progress.answers.values())]
     # An absent check is not asked again: with its calls the run would make more than collaborative.
-    if check is None and is_shared(points, progress.answers) and not disputed:
-        author = choose_supported(progress.answers, prices)
+    is_shared = len(progress.answers) > 1 and set(points.shared_by or ()) == set(progress.answers)
+    if check is None and is_shared and not disputed:
+        author = rule.choose_supported(progress.answers, prices)
         check = await check_answer(council, progress, author)
-        if decide_after_check(council, progress, check, SKIPPED_BY_POINTS):
+        if decide_after_check(council, progress, check, rule.SKIPPED_BY_POINTS):
             noted = assess_points(points, progress.answers)
             verdict = return_checked_answer(progress, check, "same", noted)
             return replace(verdict, notes=points.as_notes())
@@ -167,11 +126,11 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
 
 async def ask_first_seats(council: Council, order: Sequence[Seat]) -> Progress:
     """Ask two seats of different vendors; the next seat of another vendor takes the place of one that is absent."""
-    asked = choose_first_seats(order)
+    asked = rule.choose_first_seats(order)
     async with council.phase("answer"):
         answers = await council.poll(asked, "adaptive/answer", quorum=0, reply=Answer)
     number = 0
-    while len(answers) < 2 and (seat := choose_stand_in(order, answers, [one.name for one in asked])):
+    while len(answers) < 2 and (seat := rule.choose_stand_in(order, answers, [one.name for one in asked])):
         number += 1
         gone = [one.name for one in asked if one.name not in answers][number - 1]
         council.note(f"{seat.name} answers first in place of {gone}", why=f"{gone} did not answer")
@@ -179,11 +138,10 @@ async def ask_first_seats(council: Council, order: Sequence[Seat]) -> Progress:
         async with council.phase(f"draft/{number}"):  # after `answer` has ended: its absences are final on a resume
             later = await council.poll([seat], "adaptive/answer", quorum=0, reply=Answer)
         answers = join_rounds(council.members, answers, later)
-    return Progress(answers, len(asked))
+    return Progress(answers, len(asked), {"stopped": None, "continued": []})
 
 
 async def ask_other_seats(council: Council, progress: Progress, order: Sequence[Seat]) -> None:
-    """Ask the seats that were not asked yet."""
     known = {*progress.answers, *progress.answers.absent}
     others = [seat for seat in council.members if seat.name not in known]
     if others:
@@ -204,17 +162,12 @@ def join_rounds(seats: Sequence[Seat], *rounds: Round[Answer]) -> Round[Answer]:
     return Round([said[name] for name in names if name in said], [gone[name] for name in names if name in gone])
 
 
-def is_shared(points: ComparedAnswers, answers: Round[Answer]) -> bool:
-    """Return whether the clerk found nothing disputed, and all answers reach the same conclusion."""
-    return len(answers) > 1 and not points.disputed and set(points.shared_by or ()) == set(answers)
-
-
 # Check
 
 
 async def check_answer(council: Council, progress: Progress, author: Statement[Answer]) -> Check:
     """Have the author of another answer check this one, of another vendor where there is one."""
-    own = choose_reader(progress.answers, author)
+    own = rule.choose_reader(progress.answers, author)
     reader = own.seat
     progress.asked += 1
     text = Statement(
@@ -230,30 +183,18 @@ async def check_answer(council: Council, progress: Progress, author: Statement[A
 
 def decide_after_check(council: Council, progress: Progress, check: Check, skipped: Sequence[str]) -> bool:
     """Record whether the check allows a stop, and why."""
-    reason = judge_check(check.said.reply if check.said else None)
-    author, reader = check.author.seat.name, check.reader.name
-    why = describe_reason(reason, list(progress.answers), author, reader)
-    is_stop = reason == "confirmed"
+    reason = rule.judge_check(check.said.reply if check.said else None)
+    why = rule.describe_reason(reason, list(progress.answers), check.author.seat.name, check.reader.name)
+    decision: DecisionRow = {"after": "check", "reason": reason, "why": why}
+    if reason != "confirmed":
+        progress.decisions["continued"].append(decision)
+        council.note("did not stop after the check", why=why)
+        return False
     is_asked = {*progress.answers, *progress.answers.absent} >= {seat.name for seat in council.members}
-    phases = tuple(name for name in skipped if not (name == "draft" and is_asked))
-    decision = Decision("check", reason, why, is_stop, phases if is_stop else ())
-    progress.decisions.append(decision)
-    what = "stopped after the check" if is_stop else "did not stop after the check"
-    council.note(what, why=why, skipped=decision.skipped)
-    return is_stop
-
-
-def decide_to_continue(council: Council, progress: Progress, opening: FirstAnswers) -> None:
-    """Record why the first answers do not allow a stop."""
-    decision = Decision("answer", opening.reason, describe_reason(opening.reason, opening.seats))
-    progress.decisions.append(decision)
-    council.note("did not stop after the first answers", why=decision.why)
-
-
-def make_agreement(answers: Round[Answer]) -> NotedAgreement:
-    """Return the agreement of two answers with the same conclusion."""
-    noted = assess_notes(None, round_voices(answers))
-    return noted._replace(agreement="full", shared_by=tuple(answers))
+    decision["skipped"] = [name for name in skipped if not (name == "draft" and is_asked)]
+    progress.decisions["stopped"] = decision
+    council.note("stopped after the check", why=why, skipped=decision["skipped"])
+    return True
 
 
 def return_checked_answer(progress: Progress, check: Check, comparison: Comparison, noted: NotedAgreement) -> Verdict:
@@ -268,18 +209,12 @@ def return_checked_answer(progress: Progress, check: Check, comparison: Comparis
     result = OutcomeFacts("stopped", author, check.reader.name, count=progress.asked, total=len(answers))
     return Verdict(
         clean_answer(check.author.reply.answer),
-        confidence=find_confidence(answers),
+        confidence=max((said.reply.confidence or "MEDIUM" for said in answers.values()), key=LEVELS.index),
         result=result,
         check=check.facts,
-        details=dict(progress.as_json()),
+        details=dict(progress.decisions),
         **noted._replace(trust_facts=tuple(facts))._asdict(),
     )
-
-
-def find_confidence(answers: Round[Answer]) -> str:
-    """Return the lowest confidence of the answers; MEDIUM for one that is unknown."""
-    levels = [said.reply.confidence or "MEDIUM" for said in answers.values()]
-    return max(levels, key=("HIGH", "MEDIUM", "LOW").index)
 
 
 # Arguments and answer
@@ -299,12 +234,16 @@ async def argue_and_write(
     known.
     """
     points = {f"p{n}": point for n, point in enumerate(disputed, 1)}
-    room = count_room(len(council.members), progress.asked)
-    speakers = choose_speakers(disputed, room, author=check.author.seat.name if check else "")
+    room = rule.count_room(len(council.members), progress.asked)
+    speakers = rule.choose_speakers(disputed, room, author=check.author.seat.name if check else "")
     arguments = await argue(council, progress.answers, points, speakers)
     if not speakers and len(progress.answers) > 1:
-        is_unneeded = is_compared and not disputed and not progress.has_absent_check
-        why = explain_no_arguments(disputed, is_compared)
+        why = "another call would cost more than collaborative" if disputed else "no point is disputed"
+        if not is_compared:
+            why = "the clerk did not compare the answers, so the disputed points are not known"
+        # After a check that was asked for and is absent, a phase that is skipped saves nothing.
+        has_absent_check = any(row["reason"] == "not_checked" for row in progress.decisions["continued"])
+        is_unneeded = is_compared and not disputed and not has_absent_check
         council.note("argue skipped", why=why, skipped=["argue"], by_absence=not is_unneeded)
     verdict = await write(council, progress, points, arguments, check.list_apart(arguments) if check else ())
     if check and (facts := check.settle(arguments)):
@@ -317,12 +256,6 @@ async def argue_and_write(
     return verdict
 
 
-def explain_no_arguments(disputed: Sequence[Difference], is_compared: bool) -> str:
-    if not is_compared:
-        return "the clerk did not compare the answers, so the disputed points are not known"
-    return "another call would cost more than collaborative" if disputed else "no point is disputed"
-
-
 async def argue(
     council: Council, answers: Round[Answer], points: Mapping[str, Difference], speakers: Sequence[str]
 ) -> Round[Arguments]:
@@ -332,7 +265,7 @@ async def argue(
         return Round()
 
     async def speak(apart: Council, seat: Seat) -> Statement[Arguments]:
-        rows = select_points(seat.name, points)
+        rows = rule.select_points(seat.name, points)
         return await apart.ask(
             seat,
             "adaptive/argue",
@@ -353,17 +286,14 @@ async def write(
     arguments: Round[Arguments],
     apart: Sequence[str] = (),
 ) -> Verdict:
-    """Have the chair write the answer from the answers, the disputed points and the arguments.
-
-    `apart`: seats that did not recommend it at first, whatever the chair says.
-    """
+    """Have the chair write the answer. The seats `apart` did not recommend it at first, whatever the chair says."""
     answers = progress.answers
     async with council.phase("write"):
         written = await council.ask(
             council.chair,
             "adaptive/write",
             drafts=answers,
-            points=describe_points(points),
+            points=rule.describe_points(points),
             arguments=arguments,
             limit=find_word_limit(said.reply.answer for said in answers.values()),
         )
@@ -371,15 +301,15 @@ async def write(
     base = notes["closest_draft"] if notes else None
     conclusions = {name: said.reply.conclusion for name, said in answers.items()}
     rows = {name: said.reply.points for name, said in arguments.items()}
-    noted = limit_agreement(
+    noted = rule.limit_agreement(
         assess_notes(notes, round_voices(answers)),
         round_voices(answers),
         conclusions,
         base,
-        list_open_points(points, rows),
+        rule.list_open_points(points, rows),
         apart,
         council.question.text,
     )
-    details: AdaptiveDetails = {**progress.as_json(), "argued": list_argued_points(points, arguments)}
+    details: AdaptiveDetails = {**progress.decisions, "argued": rule.list_argued_points(points, arguments)}
     result = OutcomeFacts("built_on", base) if base and len(answers) > 1 else None
     return Verdict(written.text, notes=notes, result=result, details=dict(details), **noted._asdict())

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from council.protocols.adaptive import SEATS
+from council.protocols import PLAIN_SEATS
 from council.protocols.adaptive.options import AdaptiveOptions
 from council.protocols.common.clerk import build_clerk, list_light_members
 from council.protocols.seats import Panel, PanelContext, resize_seats
-from council.types import Seat
 
 
 def adaptive_panel(task: str, chosen: AdaptiveOptions, context: PanelContext) -> Panel:
-    clerk = choose_clerk(context)
-    return Panel(resize_seats(SEATS, context.settings), helpers=(clerk,) if clerk else ())
-
-
-def choose_clerk(context: PanelContext) -> Seat | None:
-    """Return the clerk with the cheapest light member.
-
-    Of the members of `-m`, only equally cheap ones are its fallbacks: the protocol must not cost more than
-    collaborative.
-    """
-    members = context.sort_by_price(list_light_members(context))
-    if context.settings.named_members and members:
+    """Return the panel. The clerk costs as little as it can: the run must not cost more than collaborative."""
+    members = sorted(list_light_members(context), key=context.price)
+    if context.settings.named_members and members:  # only equally cheap ones are fallbacks
         members = [one for one in members if context.price(one) <= context.price(members[0])]
-    return build_clerk(members, context)
+    clerk = build_clerk(members, context)
+    return Panel(resize_seats(PLAIN_SEATS, context.settings), helpers=(clerk,) if clerk else ())

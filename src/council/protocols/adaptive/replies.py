@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -69,10 +70,6 @@ class Confirmation(Critique):
         return super().rehearse(plain, options, agree=agree, n=n) | {"same_conclusion": agree}
 
 
-def _shorten_argument(text: str) -> str:
-    return shorten_words(text, MAX_ARGUMENT_WORDS)
-
-
 class ArgumentRow(ReplyPart):
     """What a seat says on one disputed point."""
 
@@ -89,7 +86,7 @@ class ArgumentRow(ReplyPart):
         description="holds: your position is right; concedes: the other side is right",
         json_schema_extra=also_named("decision", "verdict", "position"),
     )
-    argument: Annotated[TextField, AfterValidator(_shorten_argument)] = Field(
+    argument: Annotated[TextField, AfterValidator(partial(shorten_words, limit=MAX_ARGUMENT_WORDS))] = Field(
         default="",
         description=f"the evidence against the other side, or why it is right, in at most {MAX_ARGUMENT_WORDS} words",
         json_schema_extra=also_named("reason", "why", "evidence", "text"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from council.engine.agreement import NotedAgreement, compute_agreement, join_sides, round_voices
@@ -53,35 +53,14 @@ class FirstAnswers(NamedTuple):
     seats: tuple[str, ...]
     comparison: Comparison = "unclear"
 
-    @property
-    def may_stop(self) -> bool:
-        return self.reason == "agreed"
-
 
 class DecisionRow(TypedDict):
-    """A decision as it is stored."""
-
-    after: str
-    reason: Reason
-    why: str
-    skipped: NotRequired[list[str]]  # of a stop
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
     """A decision to stop or to go on, and why."""
 
     after: str  # the phase
     reason: Reason
     why: str
-    is_stop: bool = False
-    skipped: tuple[str, ...] = ()
-
-    def as_json(self) -> DecisionRow:
-        row: DecisionRow = {"after": self.after, "reason": self.reason, "why": self.why}
-        if self.is_stop:
-            row["skipped"] = list(self.skipped)
-        return row
+    skipped: NotRequired[list[str]]  # of a stop
 
 
 def describe_reason(reason: Reason, seats: Sequence[str], author: str = "", reader: str = "") -> str:
@@ -96,10 +75,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def order_seats(seats: Sequence[Seat], prices: Mapping[str, float], *, cheap_first: bool) -> list[Seat]:
-    """Return the seats in the order in which they are asked: with `cheap_first` the cheapest members first.
-
-    A member without a price comes after the others.
-    """
+    """Return the seats in the order in which they are asked: with `cheap_first` by price, those without one last."""
     if not cheap_first:
         return list(seats)
     return sorted(seats, key=lambda seat: prices.get(seat.member, float("inf")))
@@ -122,9 +98,7 @@ def choose_stand_in(order: Sequence[Seat], answers: Round[Any], asked: Collectio
 
 
 def compare_first_answers(answers: Round[Answer], question: str) -> FirstAnswers:
-    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH confidence, no
-    doubt.
-    """
+    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH, no doubt."""
     names = tuple(answers)
     if len(answers) < 2:
         return FirstAnswers("one_answer", names)
@@ -189,25 +163,24 @@ def count_room(seats: int, asked: int) -> int:
     return max(0, 2 * seats - asked)
 
 
-def compare_by_conclusions(answers: Sequence[Statement[Answer]]) -> Difference:
-    """Return the conclusions of two answers as the point on which they differ."""
-    sides = [Side((said.seat.name,), said.reply.conclusion or "none stated") for said in answers]
-    return Difference("The conclusion", tuple(sides))
+def join_conclusions(answers: Iterable[Statement[Answer]], missing: str = "") -> Difference:
+    """Return the conclusions of answers as the point on which they differ, with equal ones joined.
+
+    `missing`: the position of an answer without a conclusion; it is left out if this is empty.
+    """
+    return Difference(
+        "The conclusion", join_sides((one.seat.name, one.reply.conclusion or missing, "") for one in answers)
+    )
 
 
-def join_conclusions(conclusions: Mapping[str, str]) -> Difference:
-    """Return the conclusions of several seats as the point on which they differ, with equal ones joined."""
-    return Difference("The conclusion", join_sides((seat, text, "") for seat, text in conclusions.items()))
-
-
-def list_objections(author: str, reader: str, errors: Mapping[str, FoundError]) -> list[Difference]:
+def list_objections(author: str, reader: str, errors: Iterable[FoundError]) -> list[Difference]:
     """Return the severe errors of a check as points between the author and the reader."""
     return [
         Difference(
             error.flaw,
             (Side((author,), error.hits or "the answer as it stands"), Side((reader,), error.correction or error.flaw)),
         )
-        for error in errors.values()
+        for error in errors
     ]
 
 
@@ -252,31 +225,26 @@ def select_points(seat: str, points: Mapping[str, Difference]) -> list[PointToAr
 
 def describe_points(points: Mapping[str, Difference]) -> list[str]:
     """Return the points with their sides for the chair's prompt."""
-    return [f"{name}: {point.point} {_describe_sides(point.sides)}" for name, point in points.items()]
-
-
-def _describe_sides(sides: Sequence[Side]) -> str:
-    held = [f"{_join_names([seat.capitalize() for seat in side.seats])}: {side.position}" for side in sides]
-    return f"({'; '.join(held)})"
+    lines = []
+    for name, point in points.items():
+        held = [f"{_join_names([seat.capitalize() for seat in side.seats])}: {side.position}" for side in point.sides]
+        lines.append(f"{name}: {point.point} ({'; '.join(held)})")
+    return lines
 
 
 def list_open_points(
     points: Mapping[str, Difference], arguments: Mapping[str, Sequence[ArgumentRow]]
 ) -> list[Difference]:
-    """Return the points that the arguments did not settle: not exactly one side is left.
-
-    A silent side holds its position.
-    """
-    return [
-        point
-        for name, point in points.items()
-        if sum(not _is_conceded(name, side, arguments) for side in point.sides) != 1
-    ]
-
-
-def _is_conceded(point: str, side: Side, arguments: Mapping[str, Sequence[ArgumentRow]]) -> bool:
-    stances = {row.stance for seat in side.seats for row in arguments.get(seat, ()) if row.point == point}
-    return stances == {"concedes"}
+    """Return the points of which not exactly one side is left after the arguments. A silent side holds its position."""
+    found = []
+    for name, point in points.items():
+        stances = [
+            {row.stance for seat in side.seats for row in arguments.get(seat, ()) if row.point == name}
+            for side in point.sides
+        ]
+        if len(stances) - stances.count({"concedes"}) != 1:
+            found.append(point)
+    return found
 
 
 def settle_errors(errors: Sequence[CheckedError], rows: Sequence[ArgumentRow]) -> tuple[CheckedError, ...]:
@@ -287,17 +255,14 @@ def settle_errors(errors: Sequence[CheckedError], rows: Sequence[ArgumentRow]) -
     """
     severe = [error.id for error in errors if error.severity in SEVERE]
     said = {row.point: row for row in rows}
-    return tuple(
-        _settle_error(error, said.get(f"p{severe.index(error.id) + 1}")) if error.id in severe else error
-        for error in errors
-    )
-
-
-def _settle_error(error: CheckedError, row: ArgumentRow | None) -> CheckedError:
-    if row is None:
-        return error
-    is_right = row.stance == "concedes"
-    return replace(error, landed=is_right, why=row.argument, state="corrected" if is_right else "dismissed")
+    settled = {error.id: error for error in errors}
+    for number, name in enumerate(severe, 1):
+        if row := said.get(f"p{number}"):
+            is_right = row.stance == "concedes"
+            settled[name] = replace(
+                settled[name], landed=is_right, why=row.argument, state="corrected" if is_right else "dismissed"
+            )
+    return tuple(settled.values())
 
 
 def limit_agreement(

@@ -55,9 +55,7 @@ async def adversarial(council: Council) -> Verdict:
 async def ask_for_ruling(
     council: Council, drafts: Round[None], leader: Statement[None], attacks: Round[Attack], *, consensus: bool
 ) -> Ruling:
-    """Ask the chair to rule without knowing who wrote what; return its ruling with ids and seats in place of the
-    labels.
-    """
+    """Return the ruling of the chair, which sees labels in place of the ids and seats."""
     issues = number_issues(attacks)
     labels = assign_chair_labels(council, drafts, leader.seat, issues)
     choices = {"replaced_by": [NONE, *labels.drafts]}
@@ -94,9 +92,7 @@ class DescribedAttacks(TypedDict):
 
 
 def describe_attacks(attacks: Round[Attack], issues: Mapping[str, Issue], labels: ChairLabels) -> DescribedAttacks:
-    """Return the attacks for the chair's prompt: issues, overall judgements, and what their authors say of their own
-    drafts.
-    """
+    """Return the attacks for the chair's prompt."""
     replies = {label: attacks[name].reply for label, name in labels.drafts.items() if name in attacks}
     return {
         "attackers": len(attacks),
@@ -138,9 +134,8 @@ async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Ver
 
 
 async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[Triage, bool]:
-    """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL
-    flags leads.
-    """
+    """Return the chair's triage, or that of a rule if there is none: the draft with the fewest CRITICAL flags leads."""
+    texts = {name: draft.said for name, draft in drafts.items()}
     try:
         asked = await council.ask(
             council.chair,
@@ -152,25 +147,15 @@ async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[T
     except ChairAbsent:
         if council.is_out(council.chair):  # there will be no verdict either, so an attack would be wasted
             raise
-        leader = choose_leader({name: draft.said for name, draft in drafts.items()})
+        leader = choose_leader(texts)
         council.note(f"leading position: {leader}", why=CHOSEN_BY_RULE)
-        triage = Triage(
-            agreed=[],
-            contested=[],
-            same_conclusion=False,
-            no_critical_flag=False,
-            no_contradiction=False,
-            mostly_high=False,
-            reason=CHOSEN_BY_RULE,
-            leader=leader,
-        )
-        return triage, True
+        rule = {"contested": [], "reason": CHOSEN_BY_RULE, "leader": leader}
+        return Triage.model_validate({**Triage.defaults, **rule}), True
     triage = asked.reply
     council.note(f"leading position: {triage.leader}", why=triage.reason)
-    flagged = list_flagged_drafts({name: draft.said for name, draft in drafts.items()})
+    flagged = list_flagged_drafts(texts)
     if triage.consensus and flagged:
-        council.note(
-            "no consensus", why=f"the chair found no CRITICAL flag, but the draft of {', '.join(flagged)} has one"
-        )
+        why = f"the chair found no CRITICAL flag, but the draft of {', '.join(flagged)} has one"
+        council.note("no consensus", why=why)
         triage = triage.model_copy(update={"no_critical_flag": False})
     return triage, False

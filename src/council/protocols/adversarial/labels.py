@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from council.engine.council import Council, make_labels
-from council.protocols.adversarial.replies import Change, Ruling
-from council.protocols.common.issues import Point, match_ids
+from council.protocols.adversarial.replies import Ruling
+from council.protocols.common.issues import match_ids
+from council.protocols.common.replies import ReplyPart
 from council.types import Round, Seat
 
+PartT = TypeVar("PartT", bound=ReplyPart)
 ISSUE_LABEL = re.compile(r"\bissue[\s_#-]*(\d{1,3})\b", re.IGNORECASE)
 ISSUE_ID = re.compile(r"\w+-\d+")
 DRAFT_LABEL = re.compile(r"\b[Dd]raft ([A-Z])\b")
@@ -24,15 +27,12 @@ class ChairLabels:
     issues: Mapping[str, str]  # label → id, such as issue-1 → beta-1
 
     def restore_names(self, ruling: Ruling) -> Ruling:
-        """Return the ruling with ids and seats in place of the labels.
-
-        Ids stay: scripts and earlier versions have them.
-        """
+        """Return the ruling with ids and seats in place of labels. Ids stay: earlier versions have them."""
         overturned = ruling.outcome == "OVERTURNED"
         return ruling.model_copy(
             update={
-                "points": [self._restore_point(point) for point in ruling.points],
-                "changes": [self._restore_change(change) for change in ruling.changes],
+                "points": [self._restore(point, "issue", "same_as", text="why") for point in ruling.points],
+                "changes": [self._restore(change, "issue", text="change") for change in ruling.changes],
                 "replaced_by": self.find_seat(ruling.replaced_by) if overturned else "",
                 "assessment": self.restore_text(ruling.assessment),
             }
@@ -51,19 +51,13 @@ class ChairLabels:
     def restore_text(self, text: str) -> str:
         """Return a text with the ids of issues and the names of seats in place of their labels."""
         text = ISSUE_LABEL.sub(lambda found: self.issues.get(f"issue-{found[1]}", found[0]), text)
-        return DRAFT_LABEL.sub(self._name_draft, text)
+        return DRAFT_LABEL.sub(
+            lambda found: f"{seat}'s draft" if (seat := self.drafts.get(found[1])) else found[0], text
+        )
 
-    def _name_draft(self, found: re.Match[str]) -> str:
-        seat = self.drafts.get(found[1])
-        return f"{seat}'s draft" if seat else found[0]
-
-    def _restore_point(self, point: Point) -> Point:
-        given = {"issue": self._restore_ids(point.issue), "same_as": self._restore_ids(point.same_as)}
-        return point.model_copy(update={**given, "why": self.restore_text(point.why)})
-
-    def _restore_change(self, change: Change) -> Change:
-        given = {"issue": self._restore_ids(change.issue), "change": self.restore_text(change.change)}
-        return change.model_copy(update=given)
+    def _restore(self, row: PartT, *ids: str, text: str) -> PartT:
+        given = {name: self._restore_ids(getattr(row, name)) for name in ids}
+        return row.model_copy(update={**given, text: self.restore_text(getattr(row, text))})
 
     def _restore_ids(self, text: str) -> str:
         """Return the ids of the issues that a text names by their labels; a text without a label stays."""

@@ -1,7 +1,4 @@
-"""Replies of the adversarial protocol: triage, attack, ruling.
-
-The chair sees issues and drafts under labels, without names.
-"""
+"""Replies of the adversarial protocol: triage, attack, and the ruling of a chair that sees labels without names."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from council.protocols.common.issues import (
     none_to_list,
     read_points,
 )
-from council.protocols.common.replies import PointList, ReplyPart, TextField, one_of
+from council.protocols.common.replies import PointList, ReplyPart, TextField, one_of, require_text
 from council.types import Json
 
 AttackStance = Literal["STAND", "MODIFIED", "REJECTED"]
@@ -53,12 +50,6 @@ RulingOutcome = Annotated[
     ),
     WithJsonSchema({"type": "string", "enum": ["SURVIVED", "MODIFIED", "OVERTURNED"]}),
 ]
-
-
-def _require_text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is empty: write the final answer")
-    return value
 
 
 class TriageSide(ReplyPart):
@@ -212,7 +203,7 @@ class Ruling(Reply):
     changes: Annotated[list[Change], BeforeValidator(none_to_list)] = Field(
         default=[], description="if the outcome is MODIFIED: what changed because of which issue; else empty"
     )
-    answer: Annotated[str, AfterValidator(_require_text)] = Field(
+    answer: Annotated[str, AfterValidator(require_text)] = Field(
         description="the final answer itself, complete, in Markdown, without mentioning the process"
     )
     assessment: TextField = Field(

@@ -1,6 +1,4 @@
-"""Report of the adversarial protocol: the leading draft, the points of the triage, the rulings, and why there was no
-attack.
-"""
+"""Report of the adversarial protocol: leading draft, points of the triage, rulings, and why there was no attack."""
 
 from __future__ import annotations
 
@@ -31,8 +29,6 @@ class AdversarialDetails(TypedDict, total=False):
 
 
 class AdversarialFields(TypedDict, total=False):
-    """Fields of the report."""
-
     leader: str
     leader_reason: str
     agreed: list[str]
@@ -41,14 +37,10 @@ class AdversarialFields(TypedDict, total=False):
 
 
 class PointVariables(AttackPoint):
-    """A point of the attack, with its ruling as a word."""
-
     ruling: str
 
 
 class AdversarialVariables(TypedDict):
-    """Variables of the layout."""
-
     leader: str | None
     reason: str
     agreed: list[str]
@@ -96,10 +88,7 @@ class AdversarialView(ReportView):
 
 
 def _find_details(minutes: Minutes) -> AdversarialDetails:
-    """Return what the verdict recorded.
-
-    A run that has none, because it is older or unfinished, has at least its triage.
-    """
+    """Return what the verdict recorded; of an older or unfinished run, at least its triage."""
     stored = minutes.verdict.get("details") or {}
     if not stored.get("leader"):
         phase = minutes.phases.get("triage")
@@ -121,10 +110,7 @@ def _describe_skipped_attack(minutes: Minutes, wording: Wording) -> str:
 
 
 def join_points(rulings: Sequence[RulingRow], leader: str) -> list[AttackPoint]:
-    """Return each point once, with its ids and the seats that raised it, and the severity of the most severe.
-
-    Issues are one point if the chair joined them, or if they have the same text and the same ruling.
-    """
+    """Return each point once. Issues are one if the chair joined them, or if they have the same text and ruling."""
     groups: dict[str, list[RulingRow]] = {}
     first: dict[tuple[str, bool | None], str] = {}  # text and ruling → the first issue with them
     for row in rulings:

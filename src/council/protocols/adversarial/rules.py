@@ -1,6 +1,4 @@
-"""Rules of the adversarial protocol: contradictions of a ruling, and the confidence, computed instead of taken from
-a model.
-"""
+"""Rules of the adversarial protocol: contradictions of a ruling, and the confidence, which no model states."""
 
 from __future__ import annotations
 
@@ -47,14 +45,9 @@ def compute_confidence(
     contradictory: bool = False,
     unclear: bool = False,
 ) -> str:
-    """Return the confidence of an attacked answer by the first rule that matches.
-
-    `landed` and `open_issues` hold severities, `stances` the attackers' verdicts. `unclear`: part of the ruling or of
-    an attack could not be used.
-    """
-    if contradictory or outcome == "OVERTURNED" or "FATAL" in open_issues:
-        return "CONTESTED"
-    if "FATAL" in landed and "REJECTED" in stances:
+    """Return the confidence of an attacked answer. `unclear`: part of the ruling or of an attack could not be used."""
+    is_fatal = "FATAL" in open_issues or ("FATAL" in landed and "REJECTED" in stances)
+    if contradictory or outcome == "OVERTURNED" or is_fatal:
         return "CONTESTED"
     if outcome != "SURVIVED" or not set(SEVERE).isdisjoint(landed) or open_issues or unclear:
         return "MEDIUM"
@@ -95,21 +88,18 @@ def list_trust_facts(
     total = len(rulings.distinct)
     rejected_by_all = bool(stances) and len(rejecting) == len(stances) and outcome == "SURVIVED"
     is_all_rejected = rejected_by_all and all(row.landed is False for row in fatal)
-    facts = {
-        "contradictory_ruling": TrustFact("contradictory_ruling") if contradictory else None,
-        "overturned": TrustFact("overturned") if outcome == "OVERTURNED" else None,
-        "fatal_landed": TrustFact("fatal_landed", seats=tuple(filter(fatal_by.__contains__, stances)))
-        if fatal_by
-        else None,
-        "open_fatal": TrustFact("open_fatal", count=len(open_fatal)) if open_fatal else None,
-        "all_rejected": TrustFact("all_rejected", seats=rejecting, count=len(rejecting)) if is_all_rejected else None,
-        "modified": TrustFact("modified", count=len(rulings.landed), total=total) if outcome == "MODIFIED" else None,
-        "landed": TrustFact("landed", count=len(landed), total=total) if landed else None,
-        "unruled": TrustFact("unruled", count=len(open_others), total=total) if open_others else None,
-        "unclear_ruling": TrustFact("unclear_ruling") if rulings.unknown or outcome is None else None,
-        "dismissed": TrustFact("dismissed", count=len(dismissed), total=total) if dismissed else None,
-    }
-    found = [fact for fact in facts.values() if fact]
-    if contested and not is_settled(outcome, stances.values()):
-        found.append(TrustFact("contested_points", contested[0], count=len(contested)))
-    return found
+    is_contested = bool(contested) and not is_settled(outcome, stances.values())
+    facts = [
+        (contradictory, TrustFact("contradictory_ruling")),
+        (outcome == "OVERTURNED", TrustFact("overturned")),
+        (fatal_by, TrustFact("fatal_landed", seats=tuple(filter(fatal_by.__contains__, stances)))),
+        (open_fatal, TrustFact("open_fatal", count=len(open_fatal))),
+        (is_all_rejected, TrustFact("all_rejected", seats=rejecting, count=len(rejecting))),
+        (outcome == "MODIFIED", TrustFact("modified", count=len(rulings.landed), total=total)),
+        (landed, TrustFact("landed", count=len(landed), total=total)),
+        (open_others, TrustFact("unruled", count=len(open_others), total=total)),
+        (rulings.unknown or outcome is None, TrustFact("unclear_ruling")),
+        (dismissed, TrustFact("dismissed", count=len(dismissed), total=total)),
+        (is_contested, TrustFact("contested_points", "".join(contested[:1]), count=len(contested))),
+    ]
+    return [fact for holds, fact in facts if holds]

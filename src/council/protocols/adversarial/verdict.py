@@ -7,19 +7,13 @@ from dataclasses import replace
 
 from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
 from council.engine.records import Dissent, RulingRow
+from council.protocols.adversarial import rules as rule
 from council.protocols.adversarial.replies import Attack, Change, Ruling, Triage
-from council.protocols.adversarial.rules import (
-    compute_confidence,
-    find_first_holders,
-    is_settled,
-    list_contradictions,
-    list_defects,
-    list_trust_facts,
-)
 from council.protocols.common.flags import list_draft_facts
 from council.protocols.common.issues import MAX_ISSUES, SEVERE, Issue, Rulings, apply_rulings, match_ids
+from council.protocols.common.points import list_differences
 from council.text_cleanup import strip_confidence_section
-from council.types import SEVERITIES, Difference, OutcomeFacts, Round, TrustFact, Verdict
+from council.types import SEVERITIES, OutcomeFacts, Round, TrustFact, Verdict
 
 CHOSEN_BY_RULE = "the chair did not triage, and this draft declares the fewest CRITICAL flags"
 
@@ -33,7 +27,7 @@ def number_issues(attacks: Round[Attack]) -> dict[str, Issue]:
 
 def review_ruling(ruling: Ruling, issues: Mapping[str, Issue]) -> str:
     """Return why a ruling needs its repair turn, worded for the model; empty if it does not."""
-    return "; ".join(list_defects(ruling.outcome, _apply(ruling, issues)))
+    return "; ".join(rule.list_defects(ruling.outcome, _apply(ruling, issues)))
 
 
 def _apply(ruling: Ruling, issues: Mapping[str, Issue]) -> Rulings:
@@ -49,21 +43,21 @@ def build_verdict(
     by_rule: bool = False,
     facts: Sequence[TrustFact] = (),
 ) -> Verdict:
-    """Build the verdict. Without an attack the outcome is SURVIVED after a consensus, else none.
-
-    `facts` are facts for or against trust that the flow found.
-    """
+    """Build the verdict, with the `facts` of the flow. Without an attack only a consensus has an outcome."""
     answer = strip_confidence_section(ruling.answer)
+    is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
+    built_on = ruling.replaced_by if is_replaced else triage.leader
+    sides = join_sides((side.seat, side.position, side.assumes) for side in triage.sides)
     base = Verdict(
         answer,
         assessment=ruling.assessment,
         common=tuple(triage.agreed),
-        differences=tuple(list_differences(triage)),
+        differences=list_differences(triage.contested, sides),
         caveats=(f"{triage.leader.capitalize()} leads by rule: {CHOSEN_BY_RULE}.",) if by_rule else (),
         trust_facts=(
             *facts,
             *list_shared_voices(round_voices(drafts)),
-            *list_draft_facts(find_base_draft(ruling, triage, drafts), answer),
+            *list_draft_facts({built_on: drafts[built_on].said} if built_on in drafts else {}, answer),
         ),
         details={
             "leader": triage.leader,
@@ -74,7 +68,14 @@ def build_verdict(
         },
     )
     if triage.consensus:
-        return add_consensus(base, triage, drafts)
+        return replace(
+            base,
+            outcome="SURVIVED",
+            confidence="HIGH",
+            agreement=compute_agreement(list(drafts), contested=False, voices=round_voices(drafts)),
+            shared_by=tuple(drafts),
+            result=OutcomeFacts("consensus", triage.leader, total=len(drafts)),
+        )
     if not attacks:
         missing = "no attacker answered, so the answer below was not tested"
         result = OutcomeFacts("untested", triage.leader)
@@ -82,38 +83,21 @@ def build_verdict(
     return add_rulings(base, ruling, attacks, triage, drafts)
 
 
-def find_base_draft(ruling: Ruling, triage: Triage, drafts: Round[None]) -> dict[str, str]:
-    """Return the draft that the answer is built from, by its seat: the leading one, or the one that replaced it."""
-    is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
-    seat = ruling.replaced_by if is_replaced else triage.leader
-    return {seat: drafts[seat].said} if seat in drafts else {}
-
-
-def add_consensus(base: Verdict, triage: Triage, drafts: Round[None]) -> Verdict:
-    """Return the verdict of drafts that agree, so that none was attacked."""
-    return replace(
-        base,
-        outcome="SURVIVED",
-        confidence="HIGH",
-        agreement=compute_agreement(list(drafts), bool(triage.contested), round_voices(drafts)),
-        shared_by=tuple(drafts),
-        result=OutcomeFacts("consensus", triage.leader, total=len(drafts)),
-    )
-
-
 def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: Triage, drafts: Round[None]) -> Verdict:
     """Return the verdict on an attack, with the outcome, the rulings and a computed confidence."""
     issues = number_issues(attacks)
     rulings = _apply(ruling, issues)
     stances = {name: attack.reply.stance for name, attack in attacks.items()}
-    contradictions = list_contradictions(ruling.outcome, rulings)
+    contradictions = rule.list_contradictions(ruling.outcome, rulings)
     rejecting = {name: attack.reply for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"}
     unsupported = tuple(name for name, attack in rejecting.items() if attack.stance == "STAND")  # no issue to rule on
-    holders = find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
-    settled = is_settled(ruling.outcome, stances.values())
+    holders = rule.find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
+    settled = rule.is_settled(ruling.outcome, stances.values())
     voices = round_voices(drafts)
-    facts = list_trust_facts(ruling.outcome, rulings, stances, triage.contested, contradictory=bool(contradictions))
-    level = compute_confidence(
+    facts = rule.list_trust_facts(
+        ruling.outcome, rulings, stances, triage.contested, contradictory=bool(contradictions)
+    )
+    level = rule.compute_confidence(
         ruling.outcome,
         [row.severity for row in rulings.landed],
         list(stances.values()),
@@ -143,15 +127,13 @@ def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFa
     """Return the facts of the outcome line; None without an outcome."""
     if ruling.outcome is None:
         return None
-    landed = len(rulings.landed)
-    total = len(rulings.distinct)
+    facts = OutcomeFacts("unopposed", leader, count=len(rulings.landed), total=len(rulings.distinct))
     if ruling.outcome == "OVERTURNED":
-        replaced_by = ruling.replaced_by if ruling.replaced_by != leader else ""
-        return OutcomeFacts("overturned", leader, replaced_by, count=landed, total=total)
+        return replace(facts, kind="overturned", replaced_by=ruling.replaced_by if ruling.replaced_by != leader else "")
     if ruling.outcome == "MODIFIED":
         changes = count_changes(ruling.changes, rulings)
-        return OutcomeFacts("modified" if total else "corrected", leader, count=landed, total=total, changes=changes)
-    return OutcomeFacts("survived" if total else "unopposed", leader, count=landed, total=total)
+        return replace(facts, kind="modified" if facts.total else "corrected", changes=changes)
+    return replace(facts, kind="survived") if facts.total else facts
 
 
 def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:
@@ -162,12 +144,6 @@ def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:
         ids = match_ids(change.issue, roots)
         found.add(roots[ids[0]] if ids else change.change)
     return len(found)
-
-
-def list_differences(triage: Triage) -> list[Difference]:
-    """Return the contested points; the sides are known for the first."""
-    sides = join_sides((side.seat, side.position, side.assumes) for side in triage.sides)
-    return [Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(triage.contested)]
 
 
 def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
@@ -185,9 +161,8 @@ def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
 def describe_open(rulings: Rulings) -> str:
     """Return for the reader how many attacks were not ruled on, and how severe the worst is."""
     worst = min((row.severity for row in rulings.unruled), key=SEVERITIES.index).lower()
-    if len(rulings.unruled) == 1:
-        return f"one attack ({worst})"
-    return f"{len(rulings.unruled)} attacks (the worst is {worst})"
+    number = len(rulings.unruled)
+    return f"one attack ({worst})" if number == 1 else f"{number} attacks (the worst is {worst})"
 
 
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[RulingRow]:
@@ -235,9 +210,8 @@ def list_caveats(
 
 def list_dissent(attacks: Round[Attack], outcome: str | None) -> list[Dissent]:
     """Return the attackers that said REJECTED although the draft was not overturned."""
-    rejected = [name for name, attack in attacks.items() if attack.reply.stance == "REJECTED"]
     return [
-        {"seat": name, "position": "REJECTED", "text": attacks[name].said}
-        for name in rejected
-        if outcome != "OVERTURNED"
+        {"seat": name, "position": "REJECTED", "text": attack.said}
+        for name, attack in attacks.items()
+        if attack.reply.stance == "REJECTED" and outcome != "OVERTURNED"
     ]

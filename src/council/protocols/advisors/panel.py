@@ -23,11 +23,15 @@ SAME_MODEL_WARNING = (
 
 
 def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) -> Panel:
-    _check_tier(chosen, context)
+    by = "models" if context.settings.named_members else "cheap" if context.settings.cheap else ""
+    if chosen.tier and by:
+        raise UsageError(f"{option('tier', chosen.tier)} and {option(by)} both choose the models: drop one of the two")
     named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
     tier = "strong" if chosen.tier == "heavy" else "default"
     default = tier_member(tier, context.settings, context.env)
-    members = _spread_advisors(chosen, named, default, context)
+    turns = cycle(spread_members(default, tier, context.settings, context.env))
+    # The member of the roster, else one of each vendor in turn.
+    members = {name: own if own.model else replace(own, model=next(turns)) for name, own in named.members.items()}
     return Panel(
         seats=named.seats,
         chair=REFEREE,
@@ -40,30 +44,12 @@ def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) ->
     )
 
 
-def _spread_advisors(
-    options: AdvisorsOptions, roster: NamedRoster, default: str, context: PanelContext
-) -> dict[str, SeatSetting]:
-    """Return the settings of the seats: that of the roster, else a member of each vendor in turn."""
-    tier = "strong" if options.tier == "heavy" else "default"
-    turns = cycle(spread_members(default, tier, context.settings, context.env))
-    return {
-        name: setting if setting.model else replace(setting, model=next(turns))
-        for name, setting in roster.members.items()
-    }
-
-
-def _check_tier(options: AdvisorsOptions, context: PanelContext) -> None:
-    """Raise UsageError if a tier and another flag both choose the models."""
-    by = "models" if context.settings.named_members else "cheap" if context.settings.cheap else ""
-    if options.tier and by:
-        raise UsageError(f"{option('tier', options.tier)} and {option(by)} both choose the models: drop one of the two")
-
-
 def _chair_setting(options: AdvisorsOptions, roster: NamedRoster, context: PanelContext) -> SeatSetting:
     """Return the setting of the referee: `--seat chair=…` overrides --tier, which overrides [chair]."""
-    by_hand = context.settings.is_set_by_flag("chair.model", SEAT_FLAG)
-    if options.tier is None or by_hand:
-        return SeatSetting() if by_hand else roster.chair
+    if context.settings.is_set_by_flag("chair.model", SEAT_FLAG):
+        return SeatSetting()
+    if options.tier is None:
+        return roster.chair
     return SeatSetting(tier_member("default" if options.tier == "light" else "strong", context.settings, context.env))
 
 

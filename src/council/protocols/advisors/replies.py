@@ -178,9 +178,8 @@ class Refereed(RefereeAccount):
 
     def _format_views(self, roles: Mapping[str, str], wording: Wording) -> str:
         views = [(one.advisor, _one_line(one.view)) for one in self.perspectives]
-        views += [
-            (name, self._note_left_out("perspectives", wording)) for name in _missing_advisors(self.perspectives, roles)
-        ]
+        left_out = self._note_left_out("perspectives", wording)
+        views += [(name, left_out) for name in _missing_advisors(self.perspectives, roles)]
         colon = wording.colon.rstrip()
         return "\n".join(f"- **{_advisor_label(name, roles)}{colon}** {view}" for name, view in views)
 
@@ -223,10 +222,9 @@ class RefereedRounds(Refereed, PositionChanges):
             cells = map(_format_cell, [_advisor_label(one.advisor, roles), one.opened_with, one.ended_with])
             note = f"**{t('weak_flip')}**" if one.advisor in weak else ""
             rows.append([*cells, f"{_format_cell(one.why)} {note}".strip()])
-        rows += [
-            [_format_cell(_advisor_label(name, roles)), "", "", self._note_left_out("positions", wording)]
-            for name in _missing_advisors(self.positions, roles)
-        ]
+        left_out = self._note_left_out("positions", wording)
+        for name in _missing_advisors(self.positions, roles):
+            rows.append([_format_cell(_advisor_label(name, roles)), "", "", left_out])
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -32,9 +32,8 @@ class AdvisorsView(ReportView):
         decision, found, rest = after.rpartition(f"{BREAK}Next Steps\n\n")
         if not found or not (text.startswith("## Verdict\n\n") or before.startswith(f"{BREAK}Perspectives\n\n")):
             return []
-        others = (
-            f"{BREAK}Next Steps\n\n{rest}{before}"  # earlier versions had perspectives and tensions before the verdict
-        )
+        # Earlier versions had perspectives and tensions before the verdict.
+        others = f"{BREAK}Next Steps\n\n{rest}{before}"
         titled = [part.partition("\n\n") for part in others.split(BREAK)[1:]]
         sections = [("decision", "Verdict", decision)]
         sections += [(SECTION_NAMES.get(title, "other"), title, part) for title, _, part in titled]

@@ -28,7 +28,6 @@ def stage(n: int, rounds: int) -> str:
 
 
 def word_limits(n: int, rounds: int) -> tuple[int, int]:
-    """Return the minimum and maximum words of a round."""
     return WORD_LIMITS[stage(n, rounds)]
 
 
@@ -76,11 +75,6 @@ def cites_evidence(evidence: str) -> bool:
     """Return whether a fact or an argument is named; agreement of the others is neither."""
     said = evidence.strip(" \t\n.-–—_*\"'()")
     return not (NO_EVIDENCE.fullmatch(said) or MAJORITY_APPEAL.fullmatch(said))
-
-
-def names_figure(text: str) -> bool:
-    """Return whether a text names a figure, such as a bill of 900 euros: then it cites something."""
-    return any(map(str.isdigit, text))
 
 
 def _describe_stance(one: Stance) -> str:

@@ -19,8 +19,14 @@ async def collaborative(council: Council, **options: Any) -> Verdict:
     """Draft independently, improve on each other, synthesise one answer."""
     chosen = CollaborativeOptions.model_construct(**options)  # validated by the caller
     agreed = ""
+    drafts: Round[Any]
     if chosen.early_stop:
-        drafts, agreed = await draft_with_conclusions(council)
+        from council.protocols.collaborative.replies import Draft  # not loaded without --early-stop
+        from council.protocols.collaborative.rules import explain_stop
+
+        async with council.phase("draft"):
+            drafts = await council.poll(council.members, "collaborative/draft", reply=Draft)
+        agreed = explain_stop(drafts, council.question.text)
     else:
         async with council.phase("draft"):
             drafts = await council.poll(council.members, "collaborative/draft")
@@ -47,13 +53,3 @@ async def collaborative(council: Council, **options: Any) -> Verdict:
     noted = assess_notes(notes, round_voices(drafts))
     caveats = () if improved or agreed or len(drafts) == 1 else (DRAFTS_ONLY_CAVEAT,)
     return Verdict(synthesis.text, caveats=caveats, notes=notes, **noted._asdict())
-
-
-async def draft_with_conclusions(council: Council) -> tuple[Round[Any], str]:
-    """Return typed drafts, and why they need no improvement; an empty string if they do."""
-    from council.protocols.collaborative.replies import Draft  # not loaded without --early-stop
-    from council.protocols.collaborative.rules import explain_stop
-
-    async with council.phase("draft"):
-        drafts = await council.poll(council.members, "collaborative/draft", reply=Draft)
-    return drafts, explain_stop(drafts, council.question.text)

@@ -8,20 +8,15 @@ from pydantic import AfterValidator, Field
 
 from council.engine.reply import Reply, also_named
 from council.protocols.common.conclusions import ConclusionReply
+from council.protocols.common.replies import require_text
 from council.protocols.common.stances import REHEARSED_CHOICE
 from council.types import Json
-
-
-def _require_text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is empty: write the whole draft")
-    return value
 
 
 class DraftText(Reply):
     """The draft, which the schema lists before its conclusion."""
 
-    draft: Annotated[str, AfterValidator(_require_text)] = Field(
+    draft: Annotated[str, AfterValidator(require_text)] = Field(
         description="the whole draft as the task asks for it, in Markdown, with its closing sections",
         json_schema_extra=also_named("answer", "text", "content"),
     )

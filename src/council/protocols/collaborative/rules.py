@@ -14,10 +14,7 @@ MAX_CONCLUSION_CHARS = 100  # in the note
 
 
 def explain_stop(drafts: Round[Any], question: str) -> str:
-    """Return why the improve phase is not needed, or an empty string if it is.
-
-    All drafts state the same conclusion with HIGH confidence and without a doubt, and two members or more wrote them.
-    """
+    """Return why two or more members with equal, firm conclusions need not improve their drafts, or an empty string."""
     said = [one.reply for one in drafts.values() if isinstance(one.reply, Draft) and one.reply.is_firm]
     if len(said) < len(drafts) or not has_two_members(drafts.values()):
         return ""

@@ -17,7 +17,7 @@ from council.protocols.common.clerk import find_clerk
 from council.protocols.common.issues import none_to_list
 from council.protocols.common.replies import ReplyPart, TextField
 from council.text_cleanup import replace_labels, single_line
-from council.types import ChairNotes, Difference, Json, Packet, Round
+from council.types import ChairNotes, Difference, Json, Packet, Round, Side
 
 MAX_AGREED, MAX_DISPUTED, MAX_UNIQUE = 8, 6, 16
 MAX_POINT_CHARS = 400
@@ -333,3 +333,8 @@ def assess_points(points: ComparedAnswers, answers: Round[Any]) -> NotedAgreemen
         noted = noted._replace(agreement="")
     common = tuple(one.point for one in points.agreed if len(one.seats) == len(answers))
     return noted._replace(common=common)
+
+
+def list_differences(points: Sequence[str], sides: tuple[Side, ...]) -> tuple[Difference, ...]:
+    """Return the points on which seats differ; the sides are known for the first."""
+    return tuple(Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(points))

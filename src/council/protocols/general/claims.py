@@ -47,12 +47,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SeatAnswer:
-    """One seat's answer in the first round."""
-
     seat: str
     response: str
     claims: tuple[Claim, ...] = ()
-    confidence: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +70,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A question on which seats differ.
-
-    `how` is values, clerk, possible or chair; `pairs` are the claims that conflict.
-    """
+    """A question on which seats differ. `how` is values, clerk, possible or chair; `pairs` are claims that conflict."""
 
     question: str
     positions: tuple[Side, ...]
@@ -92,7 +86,6 @@ class Dispute:
         return self.how == "possible"
 
     def format_positions(self) -> str:
-        """Return each seat's answer on one line."""
         return ", ".join(f'{side.seat} "{side.answer or side.claim}"' for side in self.positions)
 
     def against(self, seat: str) -> tuple[Side, ...]:
@@ -103,13 +96,13 @@ class Dispute:
         )
 
     def list_opponents(self, side: Side) -> list[str]:
-        """Return the seats on the other side: those with a conflicting claim, or all with another claim if none was
-        compared.
-        """
-        others = (one for one in self.positions if one.seat and one.seat != side.seat)
+        """Return the seats on the other side: of a conflicting claim, or of any other claim if none was compared."""
+        others = [one for one in self.positions if one.seat and one.seat != side.seat]
         if self.pairs:
-            return list(dict.fromkeys(one.seat for one in others if {one.id, side.id} in self.pairs))
-        return list(dict.fromkeys(one.seat for one in others if one.claim != side.claim))
+            others = [one for one in others if {one.id, side.id} in self.pairs]
+        else:
+            others = [one for one in others if one.claim != side.claim]
+        return list(dict.fromkeys(one.seat for one in others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +142,8 @@ class Move:
 
 
 def _format_numbers(sources: Sequence[int]) -> str:
-    if not sources:
-        return " (no source)"
-    return f" (source{'s' if len(sources) > 1 else ''} {', '.join(map(str, sources))})"
+    listed = ", ".join(map(str, sources))
+    return f" (source{'s' if len(sources) > 1 else ''} {listed})" if sources else " (no source)"
 
 
 # Second round
@@ -170,10 +162,7 @@ def words_by_seat(moves: Iterable[Move], name: str) -> dict[str, str]:
 
 
 def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
-    """Return whether no conflict is left after the concessions, or all seats answered CONCEDE or NUANCE.
-
-    A missing answer counts as MAINTAIN; a possible dispute stays open.
-    """
+    """Return whether no conflict is left, or no seat maintains its claim. A missing answer maintains it."""
     if dispute.is_possible or not dispute.seats:
         return False
     said = [words.get(seat, "MAINTAIN") for seat in dispute.seats]
@@ -186,8 +175,6 @@ def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
 
 
 class ConsensusStatement(TypedDict):
-    """A claim that is part of a consensus."""
-
     id: str
     seat: str
     answer: str
@@ -257,7 +244,6 @@ def connected(pairs: Iterable[Pair]) -> list[set[str]]:
 
 
 def _consensus_point(group: Group, claims: Sequence[Claim]) -> ConsensusPoint:
-    """Return a point with each seat's own sentence."""
     sure: dict[str, float] = defaultdict(float)
     for claim in claims:
         confidence = min(1.0, max(0.0, claim.confidence))
@@ -297,7 +283,8 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
     word, opposed = words.get(claim.id, ""), group.seats_in("conflict", claim)
     open_pairs = [pair for pair in group.pairs("conflict") if claim.id in pair and pair not in closed]
     holding = {one for pair in open_pairs for one in pair if words.get(one) != "CONCEDE"} - {claim.id}
-    against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in _seats(group, holding)]
+    held_by = {one.seat for one in group.claims if one.id in holding}
+    against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in held_by]
     agrees = [] if word == "CONCEDE" else group.seats_in("agree", claim)
     if against or word == "CONCEDE":
         status: ClaimStatus = "contradicted"
@@ -323,11 +310,6 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
     }
 
 
-def _seats(group: Group, ids: Iterable[str]) -> set[str]:
-    wanted = set(ids)
-    return {one.seat for one in group.claims if one.id in wanted}
-
-
 def compute_general_confidence(
     consensus: Sequence[Any],
     persisting: Sequence[Dispute],
@@ -337,10 +319,7 @@ def compute_general_confidence(
     *,
     has_common_claim: bool = False,
 ) -> str:
-    """Return the confidence of a general answer: open disputes decide first, then consensus, then sources.
-
-    `has_common_claim`: two members hold the same claim, although it is no consensus.
-    """
+    """Return the confidence of a general answer: open disputes decide first, then consensus, then sources."""
     if any(not one.is_possible for one in persisting):
         return "CONTESTED"
     if answered < 2 or not (consensus or has_common_claim):

@@ -97,10 +97,7 @@ class _PairResult:
 
 
 def _clerk_relations(clerk: Iterable[ClerkGroup], claims: Mapping[str, Claim]) -> dict[Pair, Relation]:
-    """Map each pair of the clerk's groups to its relation.
-
-    Of several, the smallest group's counts, then the most cautious.
-    """
+    """Map each pair of the clerk's groups to its relation: that of the smallest group, then the most cautious one."""
     caution = ("agree", "depends", "conflict")
     found: dict[Pair, tuple[int, int, Relation]] = {}
     for group in clerk:
@@ -137,10 +134,7 @@ def _compare_pair(a: Claim, b: Claim, clerk: Mapping[Pair, Relation]) -> _PairRe
 
 
 def _are_different(a: Claim, b: Claim) -> bool:
-    """Return whether two answers to the same question differ in a way that code cannot judge.
-
-    "Unknown" is no answer.
-    """
+    """Return whether two answers to one question differ in a way that code cannot judge. "Unknown" is no answer."""
     if any(parse_answer(one.answer, one.question) is None for one in (a, b)):
         return False
     is_decidable = has_comparable_values(a.answer, b.answer, (a.question, b.question))
@@ -158,21 +152,14 @@ def _with_one_condition(decided: Relation | None, clerk: Relation | None) -> Rel
 
 
 def has_unlike_names(claims: Sequence[Claim]) -> bool:
-    """Return whether two seats name things without a common word in answer to the same question.
-
-    Only the clerk can say that these agree ("AWS" and "Amazon Web Services"), and it may be wrong ("Postgres" and
-    "MySQL").
-    """
-    return any(
-        a.seat != b.seat and question_key(a.question) == question_key(b.question) and _are_unlike(a, b)
-        for a, b in combinations(claims, 2)
-    )
-
-
-def _are_unlike(a: Claim, b: Claim) -> bool:
-    kind, relation = compare_answers(a.answer, b.answer, (a.question, b.question))
-    words = [{word[:5] for word in name_key(one.answer).split()} for one in (a, b)]
-    return kind == "name" and relation is None and words[0].isdisjoint(words[1])
+    """Return whether two seats answer a question by names without a common word: the clerk may be wrong about them."""
+    for a, b in combinations(claims, 2):
+        if a.seat != b.seat and question_key(a.question) == question_key(b.question):
+            words = [{word[:5] for word in name_key(one.answer).split()} for one in (a, b)]
+            is_unknown = compare_answers(a.answer, b.answer, (a.question, b.question)) == ("name", None)
+            if is_unknown and words[0].isdisjoint(words[1]):
+                return True
+    return False
 
 
 # Questions
@@ -304,9 +291,7 @@ _FILLER = frozenset(
 
 
 def find_marked_disputes(answers: Sequence[SeatAnswer], agreed: set[Pair]) -> Iterator[Dispute]:
-    """Yield a possible dispute for each claim of another seat that a seat explicitly denies, unless their claims
-    agree.
-    """
+    """Yield a possible dispute for each claim that another seat explicitly denies, unless their claims agree."""
     claims = [claim for answer in answers for claim in answer.claims]
     for answer in answers:
         denied = {

@@ -1,6 +1,4 @@
-"""The general protocol: research, independent answers, one round on disputes, and a synthesis that reports every
-disagreement.
-"""
+"""The general protocol: research, independent answers, one round on disputes, and a synthesis with all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from typing import Any
 
 from council.engine.council import Council
 from council.errors import ChairAbsent, UsageError
-from council.protocols.general.claims import Dispute, SeatAnswer
+from council.protocols.general.claims import SeatAnswer
 from council.protocols.general.comparison import ClerkGroup, Comparison, check_groups, compare_claims, disputing_seats
 from council.protocols.general.options import GeneralOptions
 from council.protocols.general.replies import ClaimGroups, Position, Reconsidered, SpecSynthesis, Synthesis
@@ -68,10 +66,7 @@ async def compare(council: Council, answers: list[SeatAnswer]) -> tuple[Comparis
 
 
 async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[ClerkGroup], tuple[str, ...]]:
-    """Ask the chair which claims answer the same question.
-
-    Groups that fail a check after the repair turn are dropped.
-    """
+    """Ask the chair which claims answer the same question; drop groups that fail a check after the repair turn."""
     lines = [[claim.line for claim in answer.claims] for answer in answers if answer.claims]
     if len(lines) < 2:
         return [], ()
@@ -127,26 +122,11 @@ async def reconsider(council: Council, chosen: GeneralOptions, table: Deliberati
             choices={"topic": list(disputes)},
             disputes=disputes,
             research=table.research,
-            facing={name: _opposing_lines(name, disputes) for name in seats},
+            facing={
+                seat: [f"{n} {one.question}: {side.claim}" for n, one in disputes.items() for side in one.against(seat)]
+                for seat in seats
+            },
         )
-
-
-def _opposing_lines(seat: str, disputes: dict[str, Dispute]) -> list[str]:
-    """Return one line for each claim that opposes the seat."""
-    return [
-        f"{name} {one.question}: {side.claim}"
-        for name, one in disputes.items()
-        if seat in one.seats
-        for side in one.against(seat)
-    ]
-
-
-def describe_foreign(foreign: list[str]) -> list[str]:
-    """Return the problem that a synthesis is sent back for if it has figures or names from nowhere."""
-    if not foreign:
-        return []
-    listed = ", ".join(f'"{one}"' for one in foreign[:MAX_FOREIGN_LISTED])
-    return [f"has {listed}, which no member and no source mentions: leave it out, or use what they say"]
 
 
 async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberation) -> Verdict:
@@ -165,6 +145,9 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
         )
         problems, foreign = table.find_problems(said.reply), table.find_foreign(said.reply)
         if problems or foreign:
+            listed = ", ".join(f'"{one}"' for one in foreign[:MAX_FOREIGN_LISTED])
+            rule = "which no member and no source mentions: leave it out, or use what they say"
+            told = [*problems, f"has {listed}, {rule}"] if foreign else problems
             async with council.phase("again"):
                 try:
                     again = await council.ask(
@@ -173,7 +156,7 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
                         reply=reply,
                         choices=choices,
                         after=said,
-                        problems=[*problems, *describe_foreign(foreign)],
+                        problems=told,
                     )
                 except ChairAbsent as gone:
                     council.note("the synthesis was not corrected", why=str(gone))

@@ -44,9 +44,7 @@ class Foreign(NamedTuple):
 
 @dataclass(frozen=True)
 class Material:
-    """What a synthesis may use: the statements and sources, whose figures are combined, and other texts such as
-    files.
-    """
+    """What a synthesis may use: statements and sources, whose figures are combined, and other texts such as files."""
 
     statements: Sequence[str]
     others: Sequence[str] = ()
@@ -107,14 +105,17 @@ def find_foreign(text: str, material: Material) -> list[Foreign]:
     plain = _mask(text)
     figures = list(find_figures(plain))
     nearby = _find_nearby(plain, figures, material)
-    found = [
-        figure.as_foreign(text)
+    unknown = [
+        (figure.start, figure.end)
         for figure in figures
         if not _is_known(figure, material, nearby) and not _is_computed(figure, plain, material)
     ]
-    found += [date for date in _find_dates(text, plain, material) if not any(_overlap(date, one) for one in found)]
-    found += _find_names(text, plain, material)
-    return sorted(found, key=lambda one: one.start)
+    for date in _DATE.finditer(plain):  # an unknown year is a figure
+        is_known = date[1][:3].casefold() in material.months
+        if not is_known and not any(start < date.end() and date.start() < end for start, end in unknown):
+            unknown.append(date.span())
+    found = [Foreign(" ".join(text[start:end].split()), start, end) for start, end in unknown]
+    return sorted([*found, *_find_names(text, plain, material)], key=lambda one: one.start)
 
 
 def mark_foreign(text: str, found: Iterable[Foreign], mark: str) -> str:
@@ -123,10 +124,6 @@ def mark_foreign(text: str, found: Iterable[Foreign], mark: str) -> str:
     for one in sorted(first.values(), key=lambda one: -one.end):
         text = f"{text[: one.end]} ({mark}){text[one.end :]}"
     return text
-
-
-def _overlap(one: Foreign, other: Foreign) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 # Parts of a text that are not checked, replaced by blanks of the same length
@@ -176,10 +173,6 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _ISO_DATE = re.compile(r"\b((?:19|20)\d\d)-\d\d(?:-\d\d)?\b")
-_RANGE_END = re.compile(
-    r"\s?(?:-|–|—|to|and)\s?[$€£]?\d[\d.,]*\s?(?P<scale>thousand|millions?|mio|mn|bn|billion|[kmb])(?!\w)",
-    re.IGNORECASE,
-)
 _USUAL = frozenset((0.0, 1.0, 24.0, 52.0, 60.0, 100.0, 365.0))  # of the calendar, and the whole
 _WHOLE_BEFORE = re.compile(r"\b(?:in|per|of|out of|je|sur|por|su)\s*\Z")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|ère|e|º|ª)\Z", re.IGNORECASE)
@@ -214,9 +207,6 @@ class Figure(NamedTuple):
         is_whole = float(self.value).is_integer()
         return bool(self.unit in _MEASURES or self.is_percent or not is_whole or self.value > MAX_SMALL_COUNT)
 
-    def as_foreign(self, text: str) -> Foreign:
-        return Foreign(" ".join(text[self.start : self.end].split()), self.start, self.end)
-
 
 def find_figures(text: str, *, words: bool = False) -> Iterator[Figure]:
     """Yield the figures of a text; with `words` also number words, which are known if another text writes digits."""
@@ -230,26 +220,15 @@ def find_figures(text: str, *, words: bool = False) -> Iterator[Figure]:
             r"10[0,. ]*0", digits
         ):
             continue  # "2 in 10,000"
-        later = None if found["scale"] else _RANGE_END.match(text, found.end("digits"))  # "18-20k"
-        scale = _SCALES.get((found["scale"] or (later["scale"] if later else "")).casefold(), 1.0)
+        scale = _SCALES.get((found["scale"] or "").casefold(), 1.0)
         value = _to_float(digits)
-        if value is None:
-            continue
-        end = (
-            found.end("unit")
-            if unit in _MEASURES or unit in _PERCENT
-            else found.end("scale" if found["scale"] else "digits")
-        )
-        kind = "money" if found["money"] else unit
-        start = found.start("money") if found["money"] else found.start("digits")
+        last = "unit" if unit in _MEASURES or unit in _PERCENT else "scale" if found["scale"] else "digits"
+        span = found.start("money" if found["money"] else "digits"), found.end(last)
         is_percent = unit in _PERCENT
-        yield Figure(
-            value * scale, is_percent, "usd" if kind == "money" else unit, _step(digits, value) * scale, start, end
-        )
-        if (
-            words and found["scale"] is None and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", digits)
-        ):  # "1.200" of a continental writer
-            yield Figure(value * 1000, is_percent, unit, 1.0, start, end)
+        yield Figure(value * scale, is_percent, "usd" if found["money"] else unit, _step(digits, value) * scale, *span)
+        # "1.200" of a continental writer
+        if words and not found["scale"] and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", digits):
+            yield Figure(value * 1000, is_percent, unit, 1.0, *span)
     if words:
         yield from _find_number_words(text)
 
@@ -264,14 +243,11 @@ def _find_number_words(text: str) -> Iterator[Figure]:
                     yield Figure(100 * table[found[0]], True, "", 1.0, *found.span())
 
 
-def _to_float(digits: str) -> float | None:
+def _to_float(digits: str) -> float:
     plain = re.sub(r"(?<=\d)[ ,'\u00a0\u202f](?=\d{3}(?!\d))", "", digits)
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}", plain):
+    if plain.count(".") > 1:
         plain = plain.replace(".", "")
-    try:
-        return float(plain.replace(",", "."))
-    except ValueError:
-        return None
+    return float(plain.replace(",", "."))
 
 
 def _step(digits: str, value: float) -> float:
@@ -295,10 +271,11 @@ def _is_known(figure: Figure, material: Material, nearby: Collection[float]) -> 
         return True
     if figure.value <= MAX_SMALL_COUNT and not figure.is_percent:
         return False  # a small figure follows from others by chance
-    allowed = figure.step / 2 if figure.is_percent else EXACT * figure.value
+    exact = EXACT * figure.value
+    allowed = figure.step / 2 if figure.is_percent else exact
     if any(abs(value - figure.value) <= allowed for value in nearby):
         return True
-    if any(abs(value - figure.value) <= EXACT * figure.value for value in material.derived[figure.is_percent]):
+    if any(abs(value - figure.value) <= exact for value in material.derived[figure.is_percent]):
         return True
     yearly = (value * 12 for value in material.figures if not _is_year(value))  # "about 100,000 a year"
     return not figure.is_percent and any(_is_rounded(figure, value, ROUNDED_RESULT) for value in yearly)
@@ -319,23 +296,15 @@ def _derive(text: str) -> Iterator[tuple[float, bool]]:
     figures = list(find_figures(text, words=True))[:MAX_POOL]
     shares = list(dict.fromkeys(one.value for one in figures if one.is_percent))
     values = list(dict.fromkeys(one.value for one in figures if not one.is_percent))
-    for one in (value for value in values if not _is_year(value)):
-        yield from ((one * period, False) for period in PERIODS)
-        yield from ((one / period, False) for period in PERIODS)
-        yield from ((one * part, False) for share in shares for part in (share / 100, 1 - share / 100, 1 + share / 100))
-    for one, other in combinations(values, 2):
-        yield from ((one + other, False), (abs(one - other), False), (one * other, False), ((one + other) / 2, False))
-    for one, other in combinations(shares, 2):
-        yield from ((one + other, True), (abs(one - other), True), ((one + other) / 2, True))
-        yield from ((100 * abs(one - other) / whole, True) for whole in (one, other) if whole)
-    yield from ((100 - one, True) for one in shares)
-    yield sum(one.value for one in figures if not one.is_percent), False
+    yield from ((value, False) for value in (*_convert(values), *_combine(values, shares)))
+    yield from ((value, True) for value in _combine([*shares, 100.0], ()))
 
 
 def _find_nearby(plain: str, figures: Sequence[Figure], material: Material) -> frozenset[float]:
     """Return what follows from two known figures that the text itself has: their sum, ratio and percentages."""
     own = [*figures, *_find_number_words(plain)]
-    values = list(dict.fromkeys(one.value for one in own if not one.is_checked or _is_in(one, material)))[:MAX_POOL]
+    known = (one for one in own if not one.is_checked or not material.figures.isdisjoint(one.values))
+    values = list(dict.fromkeys(one.value for one in known))[:MAX_POOL]
     derived: set[float] = set()
     for one, other in combinations(values, 2):
         derived |= {one + other, abs(one - other), one * other}
@@ -351,15 +320,12 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[^a-z])|\n+")
 
 @lru_cache(maxsize=4)
 def _find_sentences(plain: str) -> tuple[list[int], list[int]]:
-    """Return where the sentences of a text begin and where they end."""
     breaks = [found.span() for found in _SENTENCE.finditer(plain)]
     return [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(plain)]
 
 
 def _is_computed(figure: Figure, plain: str, material: Material) -> bool:
-    """Return whether a figure follows from the material and the other figures of its sentence, as exactly as it is
-    written.
-    """
+    """Return whether a figure follows, as exactly as it is written, from the material and its own sentence."""
     starts, ends = _find_sentences(plain)
     start = starts[bisect_right(starts, figure.start) - 1]
     end = ends[bisect_left(ends, figure.end)]
@@ -411,10 +377,6 @@ def _combine(own: Sequence[float], known: Sequence[float]) -> Iterator[float]:
                 yield other / one
 
 
-def _is_in(figure: Figure, material: Material) -> bool:
-    return any(value in material.figures for value in figure.values)
-
-
 # Dates
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -426,13 +388,6 @@ MONTH = re.compile(rf"\b{_MONTH_NAME}\b\.?")
 _DATE = re.compile(
     rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)?\s+)?\b({_MONTH_NAME})\b\.?(?:\s+\d{{1,2}}(?:st|nd|rd|th)?)?,?\s+(?:19|20)\d\d\b"
 )
-
-
-def _find_dates(text: str, plain: str, material: Material) -> Iterator[Foreign]:
-    """Yield the dates whose month is nowhere in the material; an unknown year is found as a figure."""
-    for found in _DATE.finditer(plain):
-        if found[1][:3].casefold() not in material.months:
-            yield Foreign(" ".join(text[found.start() : found.end()].split()), *found.span())
 
 
 # Names
@@ -466,31 +421,27 @@ _COMMON = frozenset(
 )
 
 
-def _find_names(text: str, plain: str, material: Material) -> Iterator[Foreign]:
+def _find_names(text: str, plain: str, material: Material) -> list[Foreign]:
     only_marked = detect_language(text) in NOUN_CAPITALS
     spelled_out = [run.span() for run in CAPITAL_RUN.finditer(plain) if _is_spelled_out(run[0], material)]
     runs: list[Foreign] = []
     for found in _NAME.finditer(plain):
-        if not found[0][0].isupper():  # a letter without case
-            continue
-        if any(start <= found.start() < end for start, end in spelled_out):
+        is_spelled_out = any(start <= found.start() < end for start, end in spelled_out)
+        if is_spelled_out or not found[0][0].isupper():  # a letter without case
             continue
         word = re.sub(r"['’]s?\Z", "", found[0])
         is_marked = any(sign.isupper() or sign.isdigit() for sign in word[1:])  # CockroachDB, AWS, C4
         is_start = bool(_SENTENCE_START.search(plain[max(0, found.start() - MAX_GAP_CHARS) : found.start()]))
         if ((is_start or only_marked) and not is_marked) or _is_known_name(word, material):
             continue
-        if runs and runs[-1].end + 1 == found.start():
-            runs[-1] = Foreign(
-                text[runs[-1].start : found.start() + len(word)], runs[-1].start, found.start() + len(word)
-            )
-        else:
-            runs.append(Foreign(word, found.start(), found.start() + len(word)))
-    return iter(runs)
+        is_next = bool(runs) and runs[-1].end + 1 == found.start()
+        start, end = runs.pop().start if is_next else found.start(), found.start() + len(word)
+        runs.append(Foreign(text[start:end], start, end))
+    return runs
 
 
 def _is_known_name(word: str, material: Material) -> bool:
-    if len(word) < 2 or word.casefold() in _COMMON | _CALENDAR_AND_PEOPLES or _UNIT_NAME.fullmatch(word):
+    if word.casefold() in _COMMON | _CALENDAR_AND_PEOPLES or _UNIT_NAME.fullmatch(word):
         return True
     if len(word) <= MAX_PLAIN_ABBREVIATION and word.isalpha() and word.rstrip("s").isupper():
         return True
@@ -499,9 +450,7 @@ def _is_known_name(word: str, material: Material) -> bool:
 
 
 def _is_known_word(word: str, material: Material) -> bool:
-    """Return whether a word is in the material, also inflected: "Postgres" beside "PostgreSQL", "Berliner" beside
-    "Berlin".
-    """
+    """Return whether a word is in the material, also inflected: "Postgres" beside "PostgreSQL"."""
     if not word or word in material.words or word.rstrip("s") in material.words or f"{word}s" in material.words:
         return True
     return len(word) > MIN_STEM_CHARS and word[: max(MIN_STEM_CHARS + 1, len(word) - 3)] in material.stems

@@ -14,7 +14,9 @@ DEFAULT_ROSTER = "generals"
 
 def general_panel(task: str, said: GeneralOptions, context: PanelContext) -> Panel:
     named = load_roster(said.preset or DEFAULT_ROSTER, context, min_seats=2, max_seats=9)
-    seats = named.seats if said.preset else resize_seats(named.seats, context.settings, _independent_voice)
+    seats = named.seats
+    if not said.preset:
+        seats = resize_seats(seats, context.settings, lambda name: Seat(name, name.capitalize()))
     search, refusal = _choose_search(said, context)
     off = said.no_deliberate or not context.settings.general.get("deliberate", True)
     return Panel(
@@ -24,10 +26,6 @@ def general_panel(task: str, said: GeneralOptions, context: PanelContext) -> Pan
         options={"search": search, "no_deliberate": off},
         refusal=refusal,
     )
-
-
-def _independent_voice(name: str) -> Seat:
-    return Seat(name, name.capitalize())
 
 
 def _choose_search(options: GeneralOptions, context: PanelContext) -> tuple[str | None, str]:

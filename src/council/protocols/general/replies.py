@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from textwrap import indent
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -101,7 +102,12 @@ class Position(Reply):
         """Read claims of version 0.1, which had a topic and a stance."""
         if not isinstance(value.get("claims"), list):
             return value
-        return value | {"claims": [_convert_older_claim(one) for one in value["claims"]]}
+        claims = []
+        for one in value["claims"]:
+            is_older = isinstance(one, dict) and "topic" in one and "question" not in one
+            answer = str(one.get("stance", "")).strip().lower() if is_older else ""
+            claims.append(one | {"question": one["topic"], "answer": answer} if is_older else one)
+        return value | {"claims": claims}
 
     @model_validator(mode="before")
     @classmethod
@@ -125,12 +131,6 @@ class Position(Reply):
         """Return claims on one question, so that they can be compared."""
         same = {"question": "Is it needed?", "answer": "no" if n % 2 and not agree else "yes", "holds_when": ""}
         return plain | {"claims": [claim | same for claim in plain["claims"]]}
-
-
-def _convert_older_claim(claim: Any) -> Any:
-    if not isinstance(claim, dict) or "topic" not in claim or "question" in claim:
-        return claim
-    return claim | {"question": claim["topic"], "answer": str(claim.get("stance", "")).strip().lower()}
 
 
 def _format_claim(one: DeclaredClaim) -> str:
@@ -178,6 +178,11 @@ class DisputeAnswer(ReplyPart):
     paragraph: str = Field(description="your answer in one paragraph that begins with that word")
     confidence: Probability = Field(description="in your current claim, from 0 to 1")
 
+    @property
+    def first_word(self) -> str:
+        found = _FIRST_WORD.match(self.paragraph)
+        return found[1].upper() if found else ""
+
 
 class Reconsidered(Reply):
     """Second-round answers to disputes, one paragraph each; they do not replace the first answer."""
@@ -190,21 +195,16 @@ class Reconsidered(Reply):
         if not self.answers:
             raise ValueError("answers is empty: answer each question that was put to you")
         for one in self.answers:
-            said = _FIRST_WORD.match(one.paragraph)
-            begins = said[1].upper() if said else ""
+            begins = one.first_word
             if begins in ANSWER_WORDS and begins != one.word:
                 raise ValueError(
                     f"{one.topic}: the paragraph begins with {begins}, but `word` says {one.word}; make them match"
                 )
 
     def prose(self) -> str:
-        return "\n\n".join(f"**{one.topic}** {_with_leading_word(one)}" for one in self.answers)
-
-
-def _with_leading_word(one: DisputeAnswer) -> str:
-    said = _FIRST_WORD.match(one.paragraph)
-    text = one.paragraph.strip()
-    return text if said and said[1].upper() == one.word else f"{one.word}: {text}"
+        words = ["" if one.first_word == one.word else f"{one.word}: " for one in self.answers]
+        rows = zip(words, self.answers, strict=True)
+        return "\n\n".join(f"**{one.topic}** {word}{one.paragraph.strip()}" for word, one in rows)
 
 
 class SideSummary(ReplyPart):
@@ -242,6 +242,21 @@ class Synthesis(Reply):
         default=[], description="disagreements between members that the lists above missed; usually empty"
     )
 
+    @property
+    def texts(self) -> list[str]:
+        """The answer, and what the chair says of each side."""
+        return [self.answer, *(side.case for one in self.disagreements for side in one.sides)]
+
+    def edit(self, change: Callable[[str], str]) -> Self:
+        """Return the synthesis with a change of each of its texts."""
+        rows = [
+            one.model_copy(
+                update={"sides": [side.model_copy(update={"case": change(side.case)}) for side in one.sides]}
+            )
+            for one in self.disagreements
+        ]
+        return self.model_copy(update={"answer": change(self.answer), "disagreements": rows})
+
     def prose(self) -> str:
         return self.answer
 
@@ -250,6 +265,13 @@ class SpecSynthesis(Synthesis):
     """A synthesis for a specification review, with proposed changes."""
 
     changes: list[str] = Field(description="each change to the specification that should be made, ready to be applied")
+
+    @property
+    def texts(self) -> list[str]:
+        return [*super().texts, *self.changes]
+
+    def edit(self, change: Callable[[str], str]) -> Self:
+        return super().edit(change).model_copy(update={"changes": list(map(change, self.changes))})
 
     def prose(self) -> str:
         if self.missing_parts:

@@ -25,15 +25,12 @@ class GeneralView(ReportView):
         models, found, text = str(minutes.verdict.get("answer") or "").partition("\n\n")
         if not found or not models.startswith(f"{MODELS_TITLE}: "):
             return []
+        has_spec = bool((minutes.plan.get("options") or {}).get("spec_review"))
         sections = []
         for name, title in CODE_SECTIONS:
             before, added, after = text.rpartition(f"\n\n## {title}\n\n")
-            if added and self._has_section(minutes, name):
+            # The chair may use the same heading as code.
+            if added and (has_spec if name == "changes" else minutes.verdict.get(name)):
                 text = before
                 sections.append((name, title, after))
         return [("decision", "Answer", text), *reversed(sections), ("models", MODELS_TITLE, models)]
-
-    def _has_section(self, minutes: Minutes, name: str) -> bool:
-        """Return whether code wrote the section; the chair may use the same heading."""
-        has_spec = bool((minutes.plan.get("options") or {}).get("spec_review"))
-        return has_spec if name == "changes" else bool(minutes.verdict.get(name))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
 from council.engine.council import Council
+from council.engine.layout import format_count
 from council.errors import ChairAbsent
 from council.protocols.general.claims import MAX_CLAIMS, Claim, SeatAnswer
 from council.protocols.general.replies import Position, Queries
@@ -53,26 +54,18 @@ class Research:
 
     def seat_answers(self, said: Round[Position]) -> list[SeatAnswer]:
         """Return each member's claims, with only the sources that exist, and ids in one sequence through all seats."""
-        ids = (f"c{n}" for n in count(1))
-        return [self._seat_answer(one, ids) for one in said.values()]
-
-    def _seat_answer(self, said: Statement[Position], ids: Iterator[str]) -> SeatAnswer:
-        seat, reply = said.seat.name, said.reply
-        claims = tuple(
-            Claim(
-                next(ids),
-                seat,
-                one.question.strip(),
-                one.answer.strip(),
-                one.text.strip() or one.answer.strip(),
-                one.holds_when.strip(),
-                one.confidence,
-                tuple(n for n in one.sources if n in self.sources_by_number),
-            )
-            for one in reply.claims[:MAX_CLAIMS]
-            if one.question.strip() and (one.text.strip() or one.answer.strip())
-        )
-        return SeatAnswer(seat, reply.response, claims, reply.confidence)
+        answers: list[SeatAnswer] = []
+        ids = count(1)
+        for seat, reply in ((one.seat.name, one.reply) for one in said.values()):
+            claims = []
+            for one in reply.claims[:MAX_CLAIMS]:
+                question, answer, text = one.question.strip(), one.answer.strip(), one.text.strip()
+                if question and (text or answer):
+                    sources = tuple(n for n in one.sources if n in self.sources_by_number)
+                    given = (question, answer, text or answer, one.holds_when.strip(), one.confidence, sources)
+                    claims.append(Claim(f"c{next(ids)}", seat, *given))
+            answers.append(SeatAnswer(seat, reply.response, tuple(claims)))
+        return answers
 
     def unknown_citations(self, reply: Position) -> list[str]:
         """Return the numbers, URLs and titles a member cites that are not in the context."""
@@ -85,8 +78,9 @@ class Research:
     def remove_unknown_sources(self, said: Statement[Position]) -> Statement[Position]:
         """Return the statement for the chair, without sources that are not in the context."""
         response = said.reply.response
-        for what in sorted(filter(_is_number_or_url, self.unknown_citations(said.reply)), key=len, reverse=True):
-            response = response.replace(what, SOURCE_REMOVED)
+        for what in sorted(self.unknown_citations(said.reply), key=len, reverse=True):
+            if what.startswith("[") or "://" in what:  # the words of a title may occur anywhere in the text
+                response = response.replace(what, SOURCE_REMOVED)
         claims = [
             one.model_copy(update={"sources": [n for n in one.sources if n in self.sources_by_number]})
             for one in said.reply.claims
@@ -94,14 +88,10 @@ class Research:
         return replace(said, reply=said.reply.model_copy(update={"response": response, "claims": claims}))
 
 
-def _is_number_or_url(what: str) -> bool:
-    """Return whether it is a number or a URL; a title's words may occur anywhere in the text."""
-    return what.startswith("[") or "://" in what
-
-
 def _format_entry(source: SourceRow) -> str:
-    lines = [f"[{source['n']}] {source['title']} — {source['url']}", source["snippet"]]
-    return "\n    ".join(line for line in (*lines, INJECTION_WARNING if source.get("marked") else "") if line)
+    warning = INJECTION_WARNING if source.get("marked") else ""
+    lines = (f"[{source['n']}] {source['title']} — {source['url']}", source["snippet"], warning)
+    return "\n    ".join(filter(None, lines))
 
 
 async def run_research(council: Council, *, search: bool) -> Research:
@@ -136,21 +126,16 @@ def _compile_research(council: Council, rows: list[SearchRow]) -> Research:
     for remark in remarks:
         council.note("not everything was searched", why=remark)
     if marked := [one for one in sources if one.get("marked")]:
-        council.note(
-            _format_marked([one["n"] for one in marked]), why=", ".join(dict.fromkeys(one["url"] for one in marked))
+        listed, urls = (
+            ", ".join(str(one["n"]) for one in marked),
+            ", ".join(dict.fromkeys(one["url"] for one in marked)),
         )
+        were = f"source {listed} was marked: its" if len(marked) == 1 else f"sources {listed} were marked: their"
+        council.note(f"{were} text seems to give instructions", why=urls)
     for one in sources:
         if removed := one.get("invisible"):
-            council.note(
-                f"source {one['n']}: {removed:,} invisible character{'s' if removed > 1 else ''} removed",
-                why=one["url"],
-            )
+            what = format_count(removed, "invisible character")
+            council.note(f"source {one['n']}: {what} removed", why=one["url"])
     why = "; ".join(dict.fromkeys(row["why"] for row in failed)) or NOTHING_FOUND
     told = tuple(f'"{row["query"]}": {row["why"]}' for row in failed)
     return Research(sources, "" if sources else why, told, remarks)
-
-
-def _format_marked(numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"source {numbers[0]} was marked: its text seems to give instructions"
-    return f"sources {', '.join(map(str, numbers))} were marked: their text seems to give instructions"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ _LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\])\Z", 
 
 def find_citations(text: str, sources: Sources | None = None) -> list[int]:
     """Return the numbers cited as [1], [2, 3], [1-3] or by a source's URL, once each, in order."""
-    prose = _unescape(_INLINE.sub(" ", FENCED.sub(" ", text)))
+    prose = _ESCAPED.sub(r"\1", _INLINE.sub(" ", FENCED.sub(" ", text)))
     number = {_canonical_url(source.get("url", "")): n for n, source in (sources or {}).items()}
     found = [(match.start(), n) for match in _NUMBERS.finditer(prose) for n in _expand_numbers(match[1])]
     found += [(at, number[key]) for at, url in _find_urls(prose) if (key := _canonical_url(url)) in number]
@@ -38,28 +39,21 @@ def find_citations(text: str, sources: Sources | None = None) -> list[int]:
 
 
 def find_unknown_urls(text: str, known_urls: Collection[str]) -> list[str]:
-    """Return the http(s) URLs that are not known, ignoring local hosts and code blocks.
-
-    A known URL with another ending is unknown: that page was not retrieved.
-    """
+    """Return the unknown URLs without local hosts and code blocks. Another ending of a known URL is unknown."""
     known = {_canonical_url(url) for url in known_urls}
-    prose = _unescape(FENCED.sub(" ", text))
-    return list(
-        dict.fromkeys(url for _, url in _find_urls(prose) if _canonical_url(url) not in known and not _is_local(url))
-    )
+    prose = _ESCAPED.sub(r"\1", FENCED.sub(" ", text))
+    urls = dict.fromkeys(url for _, url in _find_urls(prose))
+    return [url for url in urls if _canonical_url(url) not in known and not _is_local(url)]
 
 
 def _expand_numbers(numbers: str) -> list[int]:
     """Expand a list or range; return nothing if it contains 0, which is an interval rather than a citation."""
     found: list[int] = []
     for first, last, one in _RANGE.findall(numbers):
-        found += [int(one)] if one else _expand_range(int(first), int(last))
+        ends = [int(one)] if one else [int(first), int(last)]
+        is_range = 0 <= ends[-1] - ends[0] < MAX_RANGE  # else it is too long or reversed, and only its ends count
+        found += range(ends[0], ends[-1] + 1) if is_range else ends
     return found if 0 not in found else []
-
-
-def _expand_range(first: int, last: int) -> Iterable[int]:
-    """Expand a range; return only its ends if it is too long or reversed."""
-    return range(first, last + 1) if 0 <= last - first < MAX_RANGE else (first, last)
 
 
 def _find_urls(text: str) -> Iterator[tuple[int, str]]:
@@ -71,14 +65,11 @@ def _find_urls(text: str) -> Iterator[tuple[int, str]]:
 
 def _trim_unmatched_bracket(url: str) -> str:
     """Cut the URL at a closing bracket that has no opening bracket inside it."""
-    open_ = {"(": 0, "[": 0}
+    balance = Counter[str]()  # by the opening bracket
     for place, char in enumerate(url):
-        if char in open_:
-            open_[char] += 1
-        elif char in _BRACKET_PAIRS:
-            open_[_BRACKET_PAIRS[char]] -= 1
-            if open_[_BRACKET_PAIRS[char]] < 0:
-                return url[:place]
+        balance[_BRACKET_PAIRS.get(char, char)] += -1 if char in _BRACKET_PAIRS else 1
+        if balance[_BRACKET_PAIRS.get(char, char)] < 0:
+            return url[:place]
     return url
 
 
@@ -95,10 +86,6 @@ def _is_local(url: str) -> bool:
         return bool(_LOCAL_HOST.match(re.sub(r":\d*\Z", "", urlsplit(url).netloc)))
     except ValueError:  # not a valid URL
         return False
-
-
-def _unescape(text: str) -> str:
-    return _ESCAPED.sub(r"\1", text)
 
 
 # Problems and disagreements
@@ -198,7 +185,9 @@ MARKS = {"possible": "possible", "chair": "noted_by_the_chair"}  # by how a disa
 def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]], wording: Wording) -> str:
     """Format a disagreement in Markdown, with the chair's sides if there are two, else with the seats' positions."""
     if _has_two_sides([f"{position} {case}" for position, case in sides]):
-        bullets = [_format_chair_side(*side, wording) for side in sides if "".join(side).strip()]
+        named = [(_one_line(name).strip("*_ :：\u00a0"), _one_line(why)) for name, why in sides]
+        bullets = [f"**{name}**{wording.colon}{why}" if name and why else name or why for name, why in named]
+        bullets = list(filter(None, bullets))
     else:
         bullets = [_format_seat_side(side, wording) for side in dispute.positions]
     return "\n".join((_format_lead(dispute, because, wording), "", *(f"- {bullet}" for bullet in bullets)))
@@ -216,11 +205,6 @@ def _format_lead(dispute: Dispute, because: str, wording: Wording) -> str:
     lead = wording.heading("experts_may_disagree" if dispute.is_possible else "experts_disagree", point=named)
     reason = wording.heading("experts_because", why=why) if why else ""
     return f"{lead}{mark}{reason}{wording.period.rstrip()}"
-
-
-def _format_chair_side(position: str, case: str, wording: Wording) -> str:
-    name, why = _one_line(position).strip("*_ :：\u00a0"), _one_line(case)
-    return f"**{name}**{wording.colon}{why}" if name and why else name or why
 
 
 def _format_seat_side(side: Side, wording: Wording) -> str:
@@ -243,9 +227,7 @@ def remove_failures(text: str, sources: Sources) -> str:
     text = remove_json(text)
     for url in sorted(find_unknown_urls(text, [one.get("url", "") for one in sources.values()]), key=len, reverse=True):
         text = re.sub(rf"\[([^\[\]\n]*)\]\({re.escape(url)}\)", r"\1", text).replace(url, "(address removed)")
-    outside = [(match.start(), match.end()) for match in FENCED.finditer(text)] + [
-        match.span() for match in _INLINE.finditer(text)
-    ]
+    outside = [match.span() for pattern in (FENCED, _INLINE) for match in pattern.finditer(text)]
 
     def keep_known(match: re.Match[str]) -> str:
         numbers = list(_expand_numbers(match[1]))
@@ -263,12 +245,8 @@ def remove_json(text: str) -> str:
     whole = _strip_fence(text.strip()) if FENCED.fullmatch(text.strip()) else text.strip()
     if _is_json(whole):
         value = _parse_json(whole)
-        said = (
-            [value[key] for key in ("answer", "response") if isinstance(value.get(key), str)]
-            if isinstance(value, dict)
-            else []
-        )
-        return said[0] if said else ""
+        said = [value.get(key) for key in ("answer", "response")] if isinstance(value, dict) else []
+        return next((text for text in said if isinstance(text, str)), "")
     text = FENCED.sub(lambda block: JSON_REMOVED if _is_reply(_parse_json(_strip_fence(block[0]))) else block[0], text)
     for start in list(islice(_JSON_START.finditer(text), MAX_JSON_STARTS))[::-1]:
         try:

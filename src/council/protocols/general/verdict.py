@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypedDict
@@ -13,45 +13,25 @@ from council.engine.agreement import join_sides, list_shared_voices, round_voice
 from council.engine.records import Disagreement, Dissent, SectionRow, Shift
 from council.language import detect_language
 from council.protocols.common.sections import Section, dump_sections
-from council.protocols.general.claims import (
-    Claim,
-    ConsensusPoint,
-    Dispute,
-    Move,
-    SeatAnswer,
-    Side,
-    claim_ledger,
-    compute_general_confidence,
-    find_consensus,
-    has_common_claim,
-    is_resolved,
-    words_by_seat,
-)
+from council.protocols.general import claims as rule
+from council.protocols.general import synthesis
+from council.protocols.general.claims import Claim, ConsensusPoint, Dispute, Move, SeatAnswer, Side
 from council.protocols.general.comparison import MAX_DISPUTES, Comparison, has_unlike_names
 from council.protocols.general.origins import Material, find_foreign, mark_foreign
-from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis
+from council.protocols.general.replies import DisagreementSummary, Position, Reconsidered, SpecSynthesis, Synthesis
 from council.protocols.general.research import SEARCH_SKIPPED, Research, SourceRow
-from council.protocols.general.synthesis import (
-    find_citations,
-    find_problems,
-    format_disagreement,
-    number_disputes,
-    remove_failures,
-    remove_json,
-)
 from council.search.queries import is_time_sensitive
 from council.text_cleanup import truncate
-from council.types import Agreement, Difference, Json, Question, Round, Seat, Statement, TrustFact, Verdict
+from council.types import Agreement, Difference, Json, Question, Round, Statement, TrustFact, Verdict
 from council.wording import Wording, load_wording
 
 MEMBER_ID_FORMAT = "council_{}"
 MAX_FOREIGN_LISTED = 10
 MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
+UNSAFE_IN_LINK = re.compile(r"[\s()<>\[\]\\]")  # would end the target of a Markdown link
 
 
 class QualifiedAnswer(TypedDict):
-    """A member's answer to a question, and the condition under which it holds."""
-
     seat: str
     answer: str
     claim: str
@@ -59,22 +39,16 @@ class QualifiedAnswer(TypedDict):
 
 
 class QualifiedRow(TypedDict):
-    """A question whose answers depend on a condition."""
-
     question: str
     positions: list[QualifiedAnswer]
 
 
 class CitedSource(SourceRow):
-    """A source, and who cites it."""
-
     cited: bool  # by the answer
     cited_by: list[str]
 
 
 class GeneralDetails(TypedDict, total=False):
-    """The details of a verdict."""
-
     round1Responses: list[Json]  # the replies of the members, with their id, role and round
     round2Responses: list[Json]
     resolved: list[Disagreement]
@@ -106,7 +80,7 @@ class Deliberation:
 
     def __post_init__(self) -> None:
         real = [one for one in self.comparison.disputes if not one.is_possible]
-        self.disputes = number_disputes(real[:MAX_DISPUTES])
+        self.disputes = synthesis.number_disputes(real[:MAX_DISPUTES])
         self.overflow_disputes = real[MAX_DISPUTES:]
         self.possible_disputes = [one for one in self.comparison.disputes if one.is_possible][:MAX_DISPUTES]
 
@@ -123,13 +97,15 @@ class Deliberation:
     @property
     def persisting_by_name(self) -> dict[str, Dispute]:
         """The open disputes the synthesis must report, by their second-round names."""
-        return {
-            name: one for name, one in self.disputes.items() if not is_resolved(one, words_by_seat(self.moves, name))
-        }
+        return {name: one for name, one in self.disputes.items() if name not in self.resolved_by_name}
 
     @property
     def resolved_by_name(self) -> dict[str, Dispute]:
-        return {name: one for name, one in self.disputes.items() if name not in self.persisting_by_name}
+        return {
+            name: one
+            for name, one in self.disputes.items()
+            if rule.is_resolved(one, rule.words_by_seat(self.moves, name))
+        }
 
     @property
     def persisting(self) -> list[Dispute]:
@@ -152,7 +128,7 @@ class Deliberation:
         return {
             side.id: words[side.seat]
             for name, dispute in self.disputes.items()
-            if (words := words_by_seat(self.moves, name))
+            if (words := rule.words_by_seat(self.moves, name))
             for side in dispute.positions
             if side.seat in words
         }
@@ -166,17 +142,15 @@ class Deliberation:
             for side in self.disputes[move.dispute].positions
             if side.seat == move.seat
         }
-        groups = [
-            replace(
-                group, claims=tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims)
-            )
-            for group in self.comparison.groups
-        ]
-        return find_consensus(groups, self.words, self.comparison.contested)
+        groups = []
+        for group in self.comparison.groups:
+            claims = tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims)
+            groups.append(replace(group, claims=claims))
+        return rule.find_consensus(groups, self.words, self.comparison.contested)
 
     @property
     def has_common_claim(self) -> bool:
-        return has_common_claim(self.comparison.groups, self.words)
+        return rule.has_common_claim(self.comparison.groups, self.words)
 
     def is_sourced(self, numbers: list[int]) -> bool:
         """Return whether the answer or a claim cites a source that was found."""
@@ -185,11 +159,12 @@ class Deliberation:
     @property
     def qualified(self) -> list[tuple[str, list[Claim]]]:
         """The questions whose answers depend on a condition, with the claims on each."""
-        return [
-            (group.question, [one for one in group.claims if any(one.id in pair for pair in group.pairs("depends"))])
-            for group in self.comparison.groups
-            if group.pairs("depends")
-        ]
+        found = []
+        for group in self.comparison.groups:
+            if pairs := group.pairs("depends"):
+                ids = frozenset[str]().union(*pairs)
+                found.append((group.question, [one for one in group.claims if one.id in ids]))
+        return found
 
     @property
     def agreement(self) -> Agreement:
@@ -217,7 +192,7 @@ class Deliberation:
         told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
         changes = reply.changes if isinstance(reply, SpecSynthesis) and reply.answer.strip() else []
         answer = "\n\n".join([reply.answer, *changes])
-        return find_problems(answer, told, self.research.sources_by_number, self.persisting_by_name)
+        return synthesis.find_problems(answer, told, self.research.sources_by_number, self.persisting_by_name)
 
     @cached_property
     def material(self) -> Material:
@@ -229,42 +204,24 @@ class Deliberation:
 
     def find_foreign(self, reply: Synthesis) -> list[str]:
         """Return the figures, dates and names of the reply that no member and no source mentions."""
-        texts = [reply.answer, *(side.case for one in reply.disagreements for side in one.sides)]
-        texts += reply.changes if isinstance(reply, SpecSynthesis) else []
-        return list(dict.fromkeys(one.text for text in texts for one in find_foreign(text, self.material)))
+        return list(dict.fromkeys(one.text for text in reply.texts for one in find_foreign(text, self.material)))
 
     def mark_foreign(self, reply: Synthesis) -> Synthesis:
         """Mark what is not from the council where it first occurs in the answer."""
         mark = load_wording(detect_language(reply.answer)).heading("not_from_council")
-        return reply.model_copy(
-            update={"answer": mark_foreign(reply.answer, find_foreign(reply.answer, self.material), mark)}
-        )
+        marked = mark_foreign(reply.answer, find_foreign(reply.answer, self.material), mark)
+        return reply.model_copy(update={"answer": marked})
 
     def remove_failures(self, reply: Synthesis) -> Synthesis:
         """Remove unknown sources and raw JSON from the chair's text."""
-        known = self.research.sources_by_number
-        rows = [
-            one.model_copy(
-                update={
-                    "sides": [side.model_copy(update={"case": remove_failures(side.case, known)}) for side in one.sides]
-                }
-            )
-            for one in reply.disagreements
-        ]
-        cleaned = reply.model_copy(update={"answer": remove_failures(reply.answer, known), "disagreements": rows})
-        if not isinstance(reply, SpecSynthesis):
-            return cleaned
-        return cleaned.model_copy(update={"changes": [remove_failures(one, known) for one in reply.changes]})
+        return reply.edit(lambda text: synthesis.remove_failures(text, self.research.sources_by_number))
 
     def describe_removed(self, reply: Synthesis) -> str:
         """Return what `remove_failures` removes: unknown sources, raw JSON, or both."""
-        texts = [reply.answer, *(side.case for one in reply.disagreements for side in one.sides)]
-        texts += reply.changes if isinstance(reply, SpecSynthesis) else []
-        bare = [remove_json(text) for text in texts]
-        known = self.research.sources_by_number
+        bare = reply.edit(synthesis.remove_json)
         removed = {
-            "unknown sources": [remove_failures(text, known) for text in bare] != bare,
-            "raw JSON": bare != texts,
+            "unknown sources": self.remove_failures(bare).texts != bare.texts,
+            "raw JSON": bare.texts != reply.texts,
         }
         return " and ".join(what for what, was_removed in removed.items() if was_removed)
 
@@ -282,16 +239,14 @@ class Deliberation:
         }
         found = []
         for one in reply.added_disagreements:
-            sides = tuple(
-                Side(names.get(side.member.strip().casefold(), ""), side.position.strip())
-                for side in one.sides
-                if side.position.strip()
-            )
+            told = ((side.member.strip().casefold(), side.position.strip()) for side in one.sides)
+            sides = tuple(Side(names.get(member, ""), position) for member, position in told if position)
             if one.question.strip() and len({side.claim for side in sides}) > 1:
                 found.append(Dispute(one.question.strip(), sides, "chair"))
         return found[:MAX_DISPUTES]
 
     def unknown_citations(self) -> dict[str, list[str]]:
+        """The sources that members cite and the context does not have, by member."""
         strange = {name: self.research.unknown_citations(said.reply) for name, said in self.first.items()}
         return {name: what for name, what in strange.items() if what}
 
@@ -317,7 +272,7 @@ def build_verdict(
         verdict,
         answer="\n\n".join((models, decision, *(part.format() for part in parts))),
         details={**verdict.details, "sections": dump_sections(sections)},
-        confidence=compute_general_confidence(
+        confidence=rule.compute_general_confidence(
             table.consensus,
             table.persisting,
             len(table.first),
@@ -344,17 +299,27 @@ def build_verdict_without_chair(table: Deliberation) -> Verdict:
 
 def _cited_numbers(table: Deliberation, texts: Iterable[str]) -> list[int]:
     known = table.research.sources_by_number
-    return [n for n in find_citations("\n\n".join(texts), known) if n in known]
+    return [n for n in synthesis.find_citations("\n\n".join(texts), known) if n in known]
 
 
 def _base_verdict(
-    table: Deliberation, numbers: list[int], problems: list[str], added: list[Dispute] | None = None
+    table: Deliberation, numbers: list[int], problems: list[str], added: Sequence[Dispute] = ()
 ) -> Verdict:
+    told = [*table.persisting, *added]
     details: GeneralDetails = {
         "round1Responses": [_response_json(table, said, 1) for said in table.first.values()],
         "round2Responses": [_response_json(table, said, 2) for said in table.second.values()],
         "resolved": [_dispute_json(table, one) for one in table.resolved_by_name.values()],
-        "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
+        "qualified": [
+            {
+                "question": question,
+                "positions": [
+                    {"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when}
+                    for one in claims
+                ],
+            }
+            for question, claims in table.qualified
+        ],
         "overrides": list(table.comparison.overrides),
     }
     if table.foreign:
@@ -365,7 +330,7 @@ def _base_verdict(
     return Verdict(
         "",
         consensus=tuple(table.consensus),
-        disagreements=tuple(_dispute_json(table, one) for one in [*table.persisting, *(added or [])]),
+        disagreements=tuple(_dispute_json(table, one) for one in told),
         blind_spots=tuple(
             {"seat": name, "text": line} for name, said in table.first.items() for line in said.reply.areasOfUncertainty
         ),
@@ -373,29 +338,25 @@ def _base_verdict(
         shifts=tuple(_shifts_json(table)),
         sources=tuple(_sources_json(table, numbers)),
         claims=tuple(
-            claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())
+            rule.claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())
         ),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
-        common=tuple(map(_format_consensus, table.consensus)),
-        differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
-        trust_facts=tuple(_trust_facts(table, numbers, added or [])),
+        # The question with its short answer, else the first member's sentence.
+        common=tuple(
+            f"{point['question']} {first['answer']}" if first["answer"] else first["text"]
+            for point in table.consensus
+            for first in point["statements"][:1]
+        ),
+        differences=tuple(
+            Difference(one.question, join_sides((side.seat, side.answer or side.claim, "") for side in one.positions))
+            for one in told
+        ),
+        trust_facts=tuple(_trust_facts(table, numbers, added)),
         details=dict(details),
     )
 
 
-def _format_consensus(point: ConsensusPoint) -> str:
-    """Return a point of consensus in a line: the question with its short answer, else the first member's sentence."""
-    first = point["statements"][0]
-    return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
-
-
-def _read_difference(dispute: Dispute) -> Difference:
-    return Difference(
-        dispute.question, join_sides((side.seat, side.answer or side.claim, "") for side in dispute.positions)
-    )
-
-
-def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) -> Iterator[TrustFact]:
+def _trust_facts(table: Deliberation, numbers: list[int], added: Sequence[Dispute]) -> Iterator[TrustFact]:
     for one in table.persisting:
         if not one.is_possible:
             yield TrustFact("open_dispute", truncate(one.question, MAX_FACT_CHARS))
@@ -423,31 +384,24 @@ def _build_spec_changes(reply: Synthesis, wording: Wording) -> list[Section]:
 
 
 def _format_participants(table: Deliberation, wording: Wording) -> str:
-    who = [
-        wording.heading(
-            "model_as_role", model=said.outcome.served_by or said.seat.member, role=_role_in_sentence(said.seat)
-        )
-        for said in table.first.values()
-    ]
+    who = []
+    for said in table.first.values():
+        role = said.seat.role
+        role = role if any(map(str.isupper, role[1:])) else role.lower()  # a name or an abbreviation stays
+        who.append(wording.heading("model_as_role", model=said.outcome.served_by or said.seat.member, role=role))
     listed = wording.comma.join(who)
     return f"{wording.heading('participating_models')}{wording.colon}{listed}{wording.period.rstrip()}"
-
-
-def _role_in_sentence(seat: Seat) -> str:
-    """Return the role in lower case, unless it contains a name or an abbreviation."""
-    return seat.role if any(map(str.isupper, seat.role[1:])) else seat.role.lower()
 
 
 def _build_disagreements(table: Deliberation, reply: Synthesis, wording: Wording) -> list[Section]:
     told = {one.disagreement: one for one in reply.disagreements}
     texts = []
     for name, dispute in table.persisting_by_name.items():
-        one = told.get(name)
-        sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
-        because = one.because if one else ""
-        texts.append(format_disagreement(dispute, because, sides if len(sides) > 1 else [], wording))
+        one = told.get(name, DisagreementSummary(disagreement=name, because="", sides=[]))
+        sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()]
+        texts.append(synthesis.format_disagreement(dispute, one.because, sides if len(sides) > 1 else [], wording))
     code = [*table.reported_by_code, *table.added_disputes(reply)]
-    texts += [format_disagreement(one, "", [], wording) for one in code]
+    texts += [synthesis.format_disagreement(one, "", [], wording) for one in code]
     title = wording.heading("where_experts_disagree")
     return [Section("disagreements", title, "\n\n".join(texts))] if texts else []
 
@@ -459,14 +413,10 @@ def _build_sources(table: Deliberation, numbers: list[int], wording: Wording) ->
     rows = []
     for n in numbers:
         title = known[n]["title"].replace("[", "(").replace("]", ")")
-        rows.append(f"- [{n}] [{title}]({_escape_url(known[n]['url'])})")
+        url = UNSAFE_IN_LINK.sub(lambda odd: quote(odd[0], safe=""), known[n]["url"])
+        rows.append(f"- [{n}] [{title}]({url})")
     text = "\n".join(rows) or wording.heading("no_source_cited")
     return [Section("sources", wording.heading("sources"), text)]
-
-
-def _escape_url(url: str) -> str:
-    """Escape whitespace and brackets, which would end a Markdown link target."""
-    return re.sub(r"[\s()<>\[\]\\]", lambda odd: quote(odd[0], safe=""), url)
 
 
 # Other parts of the report
@@ -481,11 +431,8 @@ def _list_caveats(table: Deliberation, problems: list[str], numbers: list[int], 
         lines.append(f"Not from the council: {listed}{others}. No member and no source mentions this, so check it.")
     lines += table.remarks
     if table.overflow_disputes:
-        more = (
-            f"{len(table.overflow_disputes)} more were found"
-            if len(table.overflow_disputes) > 1
-            else "1 more was found"
-        )
+        number = len(table.overflow_disputes)
+        more = f"{number} more {'were' if number > 1 else 'was'} found"
         lines.append(
             f"The members answered ten disagreements, and {more}: the answer lists them without a second round."
         )
@@ -510,7 +457,7 @@ def _unknown_citation_caveats(table: Deliberation) -> list[str]:
 
 def _dispute_json(table: Deliberation, one: Dispute) -> Disagreement:
     name = next((name for name, dispute in table.disputes.items() if dispute is one), "")
-    words = words_by_seat(table.moves, name)
+    words = rule.words_by_seat(table.moves, name)
     return {
         "issue": one.question,
         "topic": one.question,
@@ -530,13 +477,6 @@ def _dispute_json(table: Deliberation, one: Dispute) -> Disagreement:
             for side in one.positions
         ],
     }
-
-
-def _qualified_json(question: str, claims: list[Claim]) -> QualifiedRow:
-    rows: list[QualifiedAnswer] = [
-        {"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when} for one in claims
-    ]
-    return {"question": question, "positions": rows}
 
 
 def _dissent_json(table: Deliberation) -> list[Dissent]:
@@ -580,15 +520,12 @@ def _sources_json(table: Deliberation, numbers: list[int]) -> list[CitedSource]:
 def _cites_source(said: Statement[Position], source: SourceRow) -> bool:
     reply = said.reply
     numbers = {*reply.sources, *(n for claim in reply.claims for n in claim.sources)}
-    numbers |= set(find_citations(reply.response, {source["n"]: {"url": source["url"]}}))
+    numbers |= set(synthesis.find_citations(reply.response, {source["n"]: {"url": source["url"]}}))
     return source["n"] in numbers or any(one.url == source["url"] for one in reply.copied_sources)
 
 
 def _response_json(table: Deliberation, said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
-    """Return a member's reply.
-
-    Its id, role and round, and the text of its sources, are set here rather than by the model.
-    """
+    """Return a member's reply. Its id, role and round, and the text of its sources, are not set by the model."""
     seat, reply = said.seat.name, said.reply.model_dump(exclude={"copied_sources"})
     if n == 1:
         cited = [one for one in table.research.sources if _cites_source(said, one)]  # type: ignore[arg-type]

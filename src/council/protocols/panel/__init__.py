@@ -7,7 +7,7 @@ PROTOCOL = Protocol(
     "council.protocols.panel.flow:panel",
     chair=None,
     report_view="council.protocols.panel.report:PanelView",
-    panel="council.protocols.panel.seats:build_panel",
+    panel="council.protocols.panel.flow:build_panel",
     summary="answer independently; a clerk says where the answers agree and differ",
     reads_question=False,
     keeps_conversations=False,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
-from pydantic import TypeAdapter, ValidationError
-
-from council.protocols.common.replies import ConfidenceField
+from council.protocols.common.conclusions import LEVELS
+from council.protocols.common.replies import read_confidence
 from council.text_cleanup import single_line
 
 MAX_CLOSING_LINES = 12  # of an answer, in which its conclusion and its confidence are looked for
@@ -37,30 +35,13 @@ _BESIDE_LABEL = re.compile(
 )
 _MARKS = re.compile(r"^[\s>*_#•-]+|[\s*_]+$")
 _REMARK = re.compile(r"\s*[,;:(（，；、。.–—-]")
-_confidence: TypeAdapter[str] = TypeAdapter(ConfidenceField)
 
 
-class ClosingRow(TypedDict):
-    """How an answer ends, as it is stored."""
-
-    conclusion: str | None
-    confidence: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(TypedDict):
     """How an answer ends: its conclusion in a sentence, and its confidence. None if it does not say."""
 
-    conclusion: str | None = None
-    confidence: str | None = None  # HIGH | MEDIUM | LOW
-
-    def as_json(self) -> ClosingRow:
-        return {"conclusion": self.conclusion, "confidence": self.confidence}
-
-
-class _Labelled(NamedTuple):
-    name: str  # conclusion | confidence
-    text: str  # empty if the line has only the label
+    conclusion: str | None
+    confidence: str | None  # HIGH | MEDIUM | LOW
 
 
 def read_closing(text: str) -> Closing:
@@ -74,27 +55,22 @@ def read_closing(text: str) -> Closing:
     for number, row in enumerate(labelled):
         if row is None:
             continue
+        label, text = row
         has_next = number + 1 < len(lines) and labelled[number + 1] is None
-        found[row.name] = row.text or (_MARKS.sub("", lines[number + 1]) if has_next else "")
+        found[label] = text or (_MARKS.sub("", lines[number + 1]) if has_next else "")
     conclusion = single_line(found.get("conclusion", ""), MAX_CONCLUSION_CHARS)
-    is_text = any(char.isalnum() for char in conclusion)
-    return Closing(conclusion if is_text else None, _read_confidence(found.get("confidence", "")))
+    level = read_confidence(_translate_level(found.get("confidence", "")))
+    return {
+        "conclusion": conclusion if any(map(str.isalnum, conclusion)) else None,
+        "confidence": level if level in LEVELS else None,
+    }
 
 
-def _read_line(line: str) -> _Labelled | None:
-    """Return the label and the text of a line such as `**Confidence:** LOW` or `## Confidence`; None without a
-    label.
-    """
+def _read_line(line: str) -> tuple[str, str] | None:
+    """Return the label and the text of a line such as `**Confidence:** LOW` or `## Confidence`; None if it has none."""
     match = _LINE.match(line)
     name = _LABEL_TABLE.get(_BESIDE_LABEL.sub("", _fold(match["label"]))) if match else None
-    return _Labelled(name, match["text"] or "") if match and name else None
-
-
-def _read_confidence(text: str) -> str | None:
-    try:
-        return _confidence.validate_python(_translate_level(text))
-    except ValidationError:
-        return None
+    return (name, match["text"] or "") if match and name else None
 
 
 def _translate_level(text: str) -> str:
@@ -102,12 +78,10 @@ def _translate_level(text: str) -> str:
     mark = _REMARK.search(text)
     head, rest = (text[: mark.start()], text[mark.start() :]) if mark else (text, "")
     level = _LEVEL_TABLE.get(_fold(head))
-    if level is None:
+    has_words = any(map(str.isalpha, rest))
+    if level is None or (level == "HIGH" and has_words):
         return text
-    has_words = any(char.isalpha() for char in rest)
-    if not has_words:
-        return f"{level}{rest}"
-    return text if level == "HIGH" else level
+    return level if has_words else f"{level}{rest}"
 
 
 def _fold(text: str) -> str:

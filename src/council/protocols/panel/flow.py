@@ -7,18 +7,27 @@ from typing import TypedDict
 from council.engine.council import Council
 from council.engine.records import SectionRow
 from council.language import detect_language
+from council.protocols import PLAIN_SEATS
+from council.protocols.common.clerk import build_clerk, list_light_members
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
 from council.protocols.common.sections import dump_sections
-from council.protocols.panel.closings import ClosingRow, read_closing
+from council.protocols.options import NoOptions
+from council.protocols.panel.closings import Closing, read_closing
 from council.protocols.panel.rules import (
     add_different_conclusions,
     build_sections,
     describe_points,
-    format_digest,
     list_confidence_facts,
 )
+from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.types import Round, Verdict
 from council.wording import load_wording
+
+
+def build_panel(task: str, chosen: NoOptions, context: PanelContext) -> Panel:
+    """Return three seats without a role, or as many as `-m` or `--seats` says, and the clerk."""
+    clerk = build_clerk(list_light_members(context), context)
+    return Panel(resize_seats(PLAIN_SEATS, context.settings), chair=None, helpers=(clerk,) if clerk else ())
 
 
 class ComparisonRow(TypedDict):
@@ -29,12 +38,10 @@ class ComparisonRow(TypedDict):
     unknown: list[str]  # labels that it named and that are no answers
 
 
-class PanelDetails(TypedDict):
-    """The details of a verdict."""
-
+class PanelDetails(TypedDict, total=False):
     clerk: ComparisonRow
     sections: list[SectionRow]
-    closings: dict[str, ClosingRow]  # by seat
+    closings: dict[str, Closing]  # by seat
 
 
 CAVEATS: dict[str, str] = {  # by the state of the clerk
@@ -67,10 +74,10 @@ def build_verdict(council: Council, answers: Round[None], points: ComparedAnswer
     details: PanelDetails = {
         "clerk": {"state": points.state, "why": points.reason, "unknown": list(points.unknown)},
         "sections": dump_sections(sections),
-        "closings": {name: closing.as_json() for name, closing in closings.items()},
+        "closings": closings,
     }
     return Verdict(
-        format_digest(sections),
+        "\n\n".join(section.text for section in sections),  # they have their own headings
         caveats=(CAVEATS[points.state],) if points.state in CAVEATS else (),
         consensus=tuple({"point": one.point, "seats": list(one.seats)} for one in points.agreed),
         disagreements=tuple(describe_points(points.disputed)),

@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # a report needs no flow
 
 
 class PanelFields(TypedDict, total=False):
-    """Fields of the report."""
-
     comparison: ComparisonRow
 
 
@@ -29,18 +27,13 @@ class PanelVariables(TypedDict):
 class PanelView(ReportView):
     def report_fields(self, minutes: Minutes) -> PanelFields:
         details = _find_details(minutes)
-        return {"comparison": details["clerk"]} if details and "clerk" in details else {}
+        return {"comparison": details["clerk"]} if "clerk" in details else {}
 
     def seat_fields(self, minutes: Minutes, seat: str) -> SeatFields:
         """Return the seat's whole answer with its conclusion and confidence; all null if it has not answered."""
         said = minutes.statements_of(seat)[-1:]
-        details = _find_details(minutes)
-        closing = (details.get("closings") or {}).get(seat) if details else None
-        return {
-            "text": said[0].said if said else None,
-            "conclusion": closing["conclusion"] if closing else None,
-            "confidence": closing["confidence"] if closing else None,
-        }
+        closing = _find_details(minutes).get("closings", {}).get(seat) or {"conclusion": None, "confidence": None}
+        return {"text": said[0].said if said else None, **closing}
 
     def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
         """Return the clerk's points first, then the answers; empty without a comparison."""
@@ -49,8 +42,7 @@ class PanelView(ReportView):
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
         """Return whether the digest has a statement: it has every answer of a seat."""
-        details = _find_details(minutes)
-        is_listed = details is not None and said.seat in (details.get("closings") or {})
+        is_listed = said.seat in _find_details(minutes).get("closings", {})
         return is_listed and said in minutes.statements_of(said.seat)
 
     def layout_variables(self, minutes: Minutes) -> PanelVariables:
@@ -58,6 +50,6 @@ class PanelView(ReportView):
         return {"notes": {}, "positions": []}
 
 
-def _find_details(minutes: Minutes) -> PanelDetails | None:
-    """Return the details that the verdict recorded; None for a run without an answer."""
-    return cast("PanelDetails | None", minutes.verdict.get("details") or None)
+def _find_details(minutes: Minutes) -> PanelDetails:
+    """Return the details that the verdict recorded; a run without an answer has none."""
+    return cast("PanelDetails", minutes.verdict.get("details") or {})

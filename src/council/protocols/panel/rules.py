@@ -14,12 +14,12 @@ from council.protocols.common.conclusions import compare_all
 from council.protocols.common.points import MAX_DISPUTED, ComparedAnswers
 from council.protocols.common.sections import Section
 from council.protocols.panel.closings import Closing
+from council.text_cleanup import next_fence
 from council.types import Difference, TrustFact
 from council.wording import Wording
 
 MAX_HEADING_LEVEL = 6
 _HEADING = re.compile(r"^(#{1,6})(?=\s)")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 
 
 # Trust
@@ -27,9 +27,9 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 
 def list_confidence_facts(closings: Mapping[str, Closing]) -> list[TrustFact]:
     """Return the fact that seats give their own answers low confidence, or that no confidence could be read."""
-    if closings and not any(closing.confidence for closing in closings.values()):
+    if closings and not any(closing["confidence"] for closing in closings.values()):
         return [TrustFact("no_confidence")]
-    unsure = tuple(name for name, closing in closings.items() if closing.confidence == "LOW")
+    unsure = tuple(name for name, closing in closings.items() if closing["confidence"] == "LOW")
     return [TrustFact("unsure", seats=unsure, count=len(unsure), total=len(closings))] if unsure else []
 
 
@@ -41,7 +41,7 @@ def add_different_conclusions(
     A clerk that calls different conclusions the same is wrong about them: then only those that code calls the same are
     shared. `title` names the dispute.
     """
-    stated = {name: closing.conclusion for name, closing in closings.items() if closing.conclusion}
+    stated = {name: conclusion for name, closing in closings.items() if (conclusion := closing["conclusion"])}
     if points.state != "answered" or compare_all(list(stated.values()), question) != "different":
         return points
     compared = {pair: compare_all([stated[name] for name in pair], question) for pair in combinations(stated, 2)}
@@ -62,8 +62,7 @@ def add_different_conclusions(
 
 def _are_opposed(pair: tuple[str, str], dispute: Difference) -> bool:
     """Return whether two seats hold different sides of a disputed point."""
-    sides = [number for name in pair for number, side in enumerate(dispute.sides) if name in side.seats]
-    return len(set(sides)) > 1
+    return len([side for side in dispute.sides if not set(pair).isdisjoint(side.seats)]) > 1
 
 
 def _find_largest_group(seats: Sequence[str], same: Collection[tuple[str, str]]) -> tuple[str, ...]:
@@ -98,17 +97,13 @@ def build_sections(points: ComparedAnswers, answers: Mapping[str, str], wording:
     return [Section("decision", wording.heading("positions"), format_points(points, len(answers), wording)), told]
 
 
-def format_digest(sections: Iterable[Section]) -> str:
-    """Return the sections as one text. They have their own headings."""
-    return "\n\n".join(section.text for section in sections)
-
-
 def format_points(points: ComparedAnswers, total: int, wording: Wording) -> str:
     """Return the clerk's points as Markdown."""
     none = wording.heading("none_sentence")
-    agreed = [
-        f"- {one.point}{_name_seats(one.seats, wording) if len(one.seats) < total else ''}" for one in points.agreed
-    ]
+    agreed = []
+    for point in points.agreed:
+        seats = wording.join([format_label(name) for name in point.seats])
+        agreed.append(f"- {point.point}{wording.enclose(seats) if len(point.seats) < total else ''}")
     disputed = [line for one in points.disputed for line in _format_dispute(one, wording)]
     unique = [f"- {format_label(one.seat)}{wording.colon}{one.point}" for one in points.unique]
     sections = [
@@ -117,10 +112,6 @@ def format_points(points: ComparedAnswers, total: int, wording: Wording) -> str:
         *([("what_only_one_saw", unique)] if unique else []),
     ]
     return "\n\n".join(f"## {wording.heading(title)}\n\n" + "\n".join(lines) for title, lines in sections)
-
-
-def _name_seats(seats: Iterable[str], wording: Wording) -> str:
-    return wording.enclose(wording.join([format_label(name) for name in seats]))
 
 
 def _format_dispute(difference: Difference, wording: Wording) -> Iterator[str]:
@@ -134,32 +125,13 @@ def _format_dispute(difference: Difference, wording: Wording) -> Iterator[str]:
 def nest_headings(text: str, level: int) -> str:
     """Return Markdown whose headings are below a level, with its last code block closed. Code stays as it is."""
     lines = close_code_fence(text.strip()).split("\n")
-    headings = [found[1] for line in _iter_prose(lines) if (found := _HEADING.match(line))]
-    deeper = max(0, level + 1 - min(map(len, headings), default=MAX_HEADING_LEVEL))
-    if not deeper:
-        return "\n".join(lines)
-    shown, fence = [], ""
+    levels, fence = [], ""  # 0: no heading
     for line in lines:
-        fence = _follow_fence(line, fence)
+        fence = next_fence(line, fence)
         found = None if fence else _HEADING.match(line)
-        marks = "#" * min(MAX_HEADING_LEVEL, len(found[1]) + deeper) if found else ""
-        shown.append(f"{marks}{line[len(found[1]) :]}" if found else line)
-    return "\n".join(shown)
-
-
-def _iter_prose(lines: Iterable[str]) -> Iterator[str]:
-    fence = ""
-    for line in lines:
-        fence = _follow_fence(line, fence)
-        if not fence:
-            yield line
-
-
-def _follow_fence(line: str, fence: str) -> str:
-    """Return the mark of the code block that a line is in; empty outside of one."""
-    mark = _FENCE.match(line)
-    if not mark:
-        return fence
-    if not fence:
-        return mark[1]
-    return "" if mark[1].startswith(fence) and not line.strip(" `~") else fence
+        levels.append(len(found[1]) if found else 0)
+    deeper = max(0, level + 1 - min(filter(None, levels), default=MAX_HEADING_LEVEL))
+    for n, own in enumerate(levels):
+        if own:
+            lines[n] = "#" * min(MAX_HEADING_LEVEL, own + deeper) + lines[n][own:]
+    return "\n".join(lines)

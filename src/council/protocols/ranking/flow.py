@@ -15,14 +15,7 @@ from council.engine.records import Disagreement, Dissent, SeatPosition
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
-from council.protocols.ranking.rules import (
-    BallotRow,
-    LabelledStanding,
-    RankedAnswer,
-    RankingDetails,
-    RankingTable,
-    filter_ballots,
-)
+from council.protocols.ranking.rules import LabelledStanding, RankingDetails, RankingTable
 from council.text_cleanup import replace_labels
 from council.types import Round, Seat, Statement, Verdict
 
@@ -52,13 +45,9 @@ class ReaderBallot:
     def relabel(self, text: str, names: SeatNames) -> str:
         """Replace the ballot's labels in a text; a single letter may be a word, so add what it means as a label."""
         mine = {label: names[seat] for label, seat in self.labels.items()}
-        alone = [
-            label
-            for label in dict.fromkeys(LABEL_LETTERS.findall(replace_labels(text, dict.fromkeys(mine, ""))))
-            if label in mine
-        ]
-        told = replace_labels(text, mine)
-        return f"{told} (on this ballot {', '.join(f'{label} is {mine[label]}' for label in alone)})" if alone else told
+        letters = LABEL_LETTERS.findall(replace_labels(text, dict.fromkeys(mine, "")))
+        alone = ", ".join(f"{label} is {mine[label]}" for label in dict.fromkeys(letters) if label in mine)
+        return replace_labels(text, mine) + (f" (on this ballot {alone})" if alone else "")
 
 
 @dataclass(frozen=True)
@@ -131,6 +120,7 @@ def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Ch
     rows: list[LabelledStanding] = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
     place = {seat: n for n, seat in enumerate(label_of)}  # by label: seating order would reveal the authors
     slips = sorted(review.reader_ballots.values(), key=lambda slip: place.get(slip.reader, len(place)))
+    reasons = review.reasons
     return {
         "table": rows if rule.filter_ballots(review.ballots) else [],
         "winner": review.table.winner,
@@ -138,11 +128,7 @@ def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Ch
         "best": {row["label"]: responses[row["label"]] for row in rows[:MAX_SMALL_CHAIR_ANSWERS]},
         "disputes": [slip.relabel(slip.ballot.dispute, names) for slip in slips if slip.ballot.dispute],
         "opposed": [
-            {
-                "label": label_of[seat],
-                "firsts": review.reasons(firsts, seat, names),
-                "lasts": review.reasons(lasts, seat, names),
-            }
+            {"label": label_of[seat], "firsts": reasons(firsts, seat, names), "lasts": reasons(lasts, seat, names)}
             for seat, (firsts, lasts) in review.split_answers.items()
         ],
         "ballots": [_chair_ballot(slip, names, label_of) for slip in slips],
@@ -165,9 +151,15 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
         "table": [row.as_json() for row in table.standings],
         "winner": table.winner,
         "differ": table.differ,
-        "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
+        "agreement": rule.reader_agreement(cast),
         "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
-        "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
+        "ballots": {
+            reader: {
+                "dispute": slip.relabel(slip.ballot.dispute, names),
+                "order": [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order],
+            }
+            for reader, slip in review.reader_ballots.items()
+        },
     }
     return Verdict(
         answer,
@@ -177,11 +169,6 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
         dissent=tuple(_dissent_json(review, names)),
         details=dict(details),
     )
-
-
-def _ballot_json(slip: ReaderBallot, names: SeatNames) -> BallotRow:
-    order: list[RankedAnswer] = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
-    return {"dispute": slip.relabel(slip.ballot.dispute, names), "order": order}
 
 
 def _split_answers_json(review: Review, names: SeatNames) -> list[Disagreement]:
@@ -200,14 +187,11 @@ def _split_answers_json(review: Review, names: SeatNames) -> list[Disagreement]:
 
 def _tie_json(review: Review, names: SeatNames) -> list[Disagreement]:
     """Return the first choices, if no single answer won."""
-    cast = rule.filter_ballots(review.ballots)
-    if not cast or review.table.winner:
+    held: list[SeatPosition] = []
+    for reader, order in rule.filter_ballots(review.ballots).items():
+        held += _positions_json(review, [reader], order[0], f"{order[0]} first", names)
+    if not held or review.table.winner:
         return []
-    held = [
-        one
-        for reader, order in cast.items()
-        for one in _positions_json(review, [reader], order[0], f"{order[0]} first", names)
-    ]
     return [{"issue": "which answer is best: no answer is alone in first place", "positions": held}]
 
 
@@ -227,7 +211,7 @@ def _dissent_json(review: Review, names: SeatNames) -> list[Dissent]:
             "position": f"{winner} last",
             "text": review.reader_ballots[reader].reason_for(str(winner), names),
         }
-        for reader in rule.readers_against(review.ballots, winner)
+        for reader in rule.readers_who_put(review.ballots, winner, -1)
     ]
 
 
@@ -243,7 +227,8 @@ async def ranking(
     async with council.phase("rank"):
         ballots = await collect_ballots(council, answers)
         review = Review(answers, ballots, _weigh_readers(council, record_weights or {}) if weights != "equal" else None)
-    council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})
+    cast = rule.filter_ballots(review.ballots)
+    council.stances.update({reader: f"{order[0]} first" for reader, order in cast.items()})
     async with council.phase("synthesise"):
         responses = council.assign_labels(list(answers.values()), council.chair)
         shown = {council.chair.name: seats_by_label(responses)}

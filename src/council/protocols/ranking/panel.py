@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from council.protocols import PLAIN_SEATS
 from council.protocols.common.rosters import load_roster
 from council.protocols.ranking.options import RankingOptions
 from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import SEAT_FLAG, SeatSetting
-from council.settings.member_lookup import DEFAULT_SEATS
-from council.types import Seat
 
-RANKING_SEATS = tuple(Seat(name) for name in DEFAULT_SEATS)
 TWO_SEATS_WARNING = "with two seats each reads only one answer, so nothing can be ranked: use at least 3 seats"
 MAX_SEATS = 60  # seats; each reads the answers of all others
 
 
 def ranking_panel(task: str, chosen: RankingOptions, context: PanelContext) -> Panel:
     """Return the panel. Seats without a member in the roster use those of alpha, beta and gamma in turn."""
-    if not chosen.roster:
-        seats = resize_seats(RANKING_SEATS, context.settings)
-        return Panel(seats, warnings=_warn_two_seats(seats))
-    named = load_roster(chosen.roster, context, 2, MAX_SEATS)
+    named = load_roster(chosen.roster, context, 2, MAX_SEATS) if chosen.roster else None
+    seats = named.seats if named else resize_seats(PLAIN_SEATS, context.settings)
+    warnings = (TWO_SEATS_WARNING,) if len(seats) == 2 else ()
+    if named is None:
+        return Panel(seats, warnings=warnings)
     by_hand = context.settings.is_set_by_flag("chair.model", SEAT_FLAG)
     presiding = SeatSetting() if by_hand else named.chair
-    return Panel(named.seats, members=named.members, chair_setting=presiding, warnings=_warn_two_seats(named.seats))
-
-
-def _warn_two_seats(seats: Sequence[Seat]) -> tuple[str, ...]:
-    return (TWO_SEATS_WARNING,) if len(seats) == 2 else ()
+    return Panel(seats, members=named.members, chair_setting=presiding, warnings=warnings)

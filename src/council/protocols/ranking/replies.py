@@ -63,10 +63,8 @@ class Ballot(Reply):
         return next((reason.why for reason in self.reasons if reason.label == label), "")
 
     def prose(self) -> str:
-        rows = [
-            f"{n}. Response {label}: {self.reason_for(label)}".removesuffix(": ")
-            for n, label in enumerate(self.order, 1)
-        ]
+        reasons = [(label, self.reason_for(label)) for label in self.order]
+        rows = [f"{n}. Response {label}: {why}".removesuffix(": ") for n, (label, why) in enumerate(reasons, 1)]
         return "\n\n".join([*filter(None, [self.dispute]), "\n".join(rows)])
 
     @classmethod

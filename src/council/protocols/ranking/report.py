@@ -15,8 +15,6 @@ DIVIDED_PAIRS_SHOWN = 5
 
 
 class RankingFields(TypedDict, total=False):
-    """Fields of the report."""
-
     ranking: RankingObject
 
 
@@ -29,8 +27,6 @@ class RankingParts(TypedDict, total=False):
 
 
 class RankingVariables(TypedDict):
-    """Variables of the layout."""
-
     ranking: RankingParts
 
 
@@ -40,14 +36,7 @@ class RankingView(ReportView):
         details = _find_details(minutes)
         if details is None:
             return {}
-        ranking: RankingObject = {
-            "table": details["table"],
-            "winner": details["winner"],
-            "differ": details["differ"],
-            "agreement": details["agreement"],
-            "ballots": details["ballots"],
-        }
-        return {"ranking": ranking}
+        return {"ranking": cast("RankingObject", {name: of for name, of in details.items() if name != "labels"})}
 
     def layout_variables(self, minutes: Minutes) -> RankingVariables:
         return {"ranking": build_ranking(minutes, find_wording(minutes))}
@@ -82,22 +71,12 @@ def _has_comparisons(details: RankingDetails) -> bool:
 
 def _build_table(rows: list[StandingRow], wording: Wording) -> list[list[str]]:
     columns = ("place", "answer_of", "mean_rank", "borda", "ballots", "first_places")
-    return [list(map(wording.heading, columns)), *(_build_row(row, wording) for row in rows)]
-
-
-def _build_row(row: StandingRow, wording: Wording) -> list[str]:
-    return [
-        _format_number(row["place"], wording),
-        format_cell(format_label(row["seat"])),
-        _format_number(row["mean_rank"], wording),
-        _format_number(row["borda"], wording),
-        str(row["ballots"]),
-        str(row["firsts"]),
-    ]
-
-
-def _format_number(value: float | None, wording: Wording) -> str:
-    return wording.heading("none") if value is None else f"{value:g}"
+    table = [list(map(wording.heading, columns))]
+    for row in rows:
+        numbers = (row["place"], row["mean_rank"], row["borda"], row["ballots"], row["firsts"])
+        place, *others = (wording.heading("none") if number is None else f"{number:g}" for number in numbers)
+        table.append([place, format_cell(format_label(row["seat"])), *others])
+    return table
 
 
 def _describe_ballots(minutes: Minutes, details: RankingDetails, wording: Wording) -> list[str]:
@@ -109,10 +88,8 @@ def _describe_ballots(minutes: Minutes, details: RankingDetails, wording: Wordin
     if absent:
         parts.append(wording.heading("absent_readers", seats=wording.comma.join(absent)))
     lines = [f"{wording.semicolon.join(parts)}{wording.period.rstrip()}"]
-    single = [reader for reader, ballot in details["ballots"].items() if len(ballot["order"]) == 1]
-    if single:
-        readers = ", ".join(map(format_cell, single))
-        lines.append(wording.heading("ballots_not_counted", number=len(single), seats=readers))
+    if single := [format_cell(reader) for reader, ballot in details["ballots"].items() if len(ballot["order"]) == 1]:
+        lines.append(wording.heading("ballots_not_counted", number=len(single), seats=", ".join(single)))
     return lines
 
 
@@ -139,14 +116,10 @@ def _describe_agreement(details: RankingDetails, compared: list[ReaderPairRow], 
 
 
 def _build_pairs(compared: list[ReaderPairRow], wording: Wording) -> list[list[str]]:
-    shown = compared
     if len(compared) > MAX_PAIRS:
-        shown = sorted(compared, key=lambda pair: pair["same"] / pair["compared"])[:DIVIDED_PAIRS_SHOWN]
-    rows = [
-        [
-            format_cell(wording.join([format_label(name) for name in pair["readers"]])),
-            wording.heading("count_of", count=pair["same"], total=pair["compared"]),
-        ]
-        for pair in shown
-    ]
-    return [[wording.heading("readers"), wording.heading("same_order")], *rows] if rows else []
+        compared = sorted(compared, key=lambda pair: pair["same"] / pair["compared"])[:DIVIDED_PAIRS_SHOWN]
+    rows = [[wording.heading("readers"), wording.heading("same_order")]]
+    for pair in compared:
+        readers = format_cell(wording.join([format_label(name) for name in pair["readers"]]))
+        rows.append([readers, wording.heading("count_of", count=pair["same"], total=pair["compared"])])
+    return rows if compared else []

@@ -7,19 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import TypedDict
+from typing import Literal, TypedDict
 
-from council.types import OutcomeFacts, TrustFact
+from council.types import OutcomeFacts, TrustFact, TrustFactKind
 
 Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, best first
-MIN_BALLOTS_FOR_HIGH = (
-    3  # first places needed for HIGH; with two ballots, one answer is first on both by chance in 3 of 4 cases
-)
+# First places needed for HIGH; with two ballots, one answer is first on both by chance in 3 of 4 cases.
+MIN_BALLOTS_FOR_HIGH = 3
 
 
 class StandingRow(TypedDict):
-    """A row of the ranking table as it is stored."""
-
     seat: str
     place: int | None
     mean_rank: float | None
@@ -35,7 +32,7 @@ class LabelledStanding(StandingRow):
 
 
 class ReaderPairRow(TypedDict):
-    """How often two readers agreed, as it is stored."""
+    """Two readers: how many pairs of answers both ranked, and how many in the same order."""
 
     readers: list[str]
     same: int
@@ -43,8 +40,6 @@ class ReaderPairRow(TypedDict):
 
 
 class RankedAnswer(TypedDict):
-    """A seat on a ballot, and the reader's reason."""
-
     seat: str
     why: str
 
@@ -57,8 +52,6 @@ class BallotRow(TypedDict):
 
 
 class RankingObject(TypedDict):
-    """The ranking in a report."""
-
     table: list[StandingRow]
     winner: str | None
     differ: bool
@@ -67,8 +60,6 @@ class RankingObject(TypedDict):
 
 
 class RankingDetails(RankingObject):
-    """The details of a verdict."""
-
     labels: dict[str, dict[str, str]]  # by reader: label → seat
 
 
@@ -103,22 +94,6 @@ class RankingTable:
     differ: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderPair:
-    """Two readers: how many pairs of answers both ranked, and how many in the same order."""
-
-    readers: tuple[str, str]
-    same: int
-    compared: int
-
-    @property
-    def share(self) -> Fraction | None:
-        return Fraction(self.same, self.compared) if self.compared else None
-
-    def as_json(self) -> ReaderPairRow:
-        return {"readers": list(self.readers), "same": self.same, "compared": self.compared}
-
-
 def filter_ballots(ballots: Ballots) -> dict[str, Sequence[str]]:
     """Return the ballots with at least two answers."""
     return {reader: order for reader, order in ballots.items() if len(order) > 1}
@@ -136,7 +111,10 @@ def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] |
     means = {seat: Fraction(sum(rank for rank, _ in of), len(of)) if of else None for seat, of in ranks.items()}
     if weights:
         means = {seat: _weighted_mean(cast, seat, weights) or means[seat] for seat in seats}
-    shares = {seat: _borda_share(of) for seat, of in ranks.items()}
+    shares = {}
+    for seat, of in ranks.items():
+        most = sum(length - 1 for _, length in of)
+        shares[seat] = Fraction(sum(length - rank for rank, length in of), most) if most else None
     places = _assign_places(means)
     rows = [
         Standing(seat, places.get(seat), means[seat], shares[seat], len(of), sum(rank == 1 for rank, _ in of))
@@ -144,23 +122,17 @@ def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] |
     ]
     ordered = tuple(sorted(rows, key=lambda row: row.place or len(rows) + 1))
     by_share = _assign_places({seat: None if share is None else -share for seat, share in shares.items()})
-    return RankingTable(ordered, _find_winner(ordered), by_share != places)
+    first = [row.seat for row in ordered if row.place == 1]
+    is_alone = len(first) == 1 and all(row.place for row in ordered)  # neither tied nor an answer on no ballot
+    return RankingTable(ordered, first[0] if is_alone else None, by_share != places)
 
 
 def _weighted_mean(cast: Ballots, seat: str, weights: Mapping[str, float]) -> Fraction | None:
     """Return the mean rank by the weights of the readers; None if they are all 0."""
-    rows = [
-        (Fraction(str(weights.get(reader, 1.0))), order.index(seat) + 1)
-        for reader, order in cast.items()
-        if seat in order
-    ]
-    total = sum(weight for weight, _ in rows)
-    return sum((weight * rank for weight, rank in rows), Fraction(0)) / total if total else None
-
-
-def _borda_share(ranks: Sequence[tuple[int, int]]) -> Fraction | None:
-    had = sum(length - 1 for _, length in ranks)
-    return Fraction(sum(length - rank for rank, length in ranks), had) if had else None
+    ranks = {reader: order.index(seat) + 1 for reader, order in cast.items() if seat in order}
+    shares = {reader: Fraction(str(weights.get(reader, 1.0))) for reader in ranks}
+    total = sum(shares.values())
+    return sum((shares[reader] * rank for reader, rank in ranks.items()), Fraction(0)) / total if total else None
 
 
 def _assign_places(values: Mapping[str, Fraction | None]) -> dict[str, int]:
@@ -169,26 +141,18 @@ def _assign_places(values: Mapping[str, Fraction | None]) -> dict[str, int]:
     return {seat: 1 + sum(other < value for other in known.values()) for seat, value in known.items()}
 
 
-def _find_winner(ordered: Sequence[Standing]) -> str | None:
-    """Return the only answer in first place, or None if it is tied or an answer is on no ballot."""
-    first = [row.seat for row in ordered if row.place == 1]
-    return first[0] if len(first) == 1 and all(row.place for row in ordered) else None
-
-
-def reader_agreement(ballots: Ballots) -> list[ReaderPair]:
+def reader_agreement(ballots: Ballots) -> list[ReaderPairRow]:
     """Compare every two readers, in seating order."""
-    return [_compare_readers(a, b, ballots[a], ballots[b]) for a, b in combinations(ballots, 2)]
-
-
-def _compare_readers(a: str, b: str, one: Sequence[str], other: Sequence[str]) -> ReaderPair:
-    theirs = {seat: n for n, seat in enumerate(other)}
-    places = [theirs[seat] for seat in one if seat in theirs]
-    compared = len(places) * (len(places) - 1) // 2
-    return ReaderPair((a, b), compared - _count_inversions(places), compared)
+    rows: list[ReaderPairRow] = []
+    for a, b in combinations(ballots, 2):
+        theirs = {seat: n for n, seat in enumerate(ballots[b])}
+        places = [theirs[seat] for seat in ballots[a] if seat in theirs]
+        compared = len(places) * (len(places) - 1) // 2
+        rows.append({"readers": [a, b], "same": compared - _count_inversions(places), "compared": compared})
+    return rows
 
 
 def _count_inversions(places: Sequence[int]) -> int:
-    """Count the pairs in reverse order."""
     seen: list[int] = []
     turned = 0
     for place in places:
@@ -203,25 +167,18 @@ def find_split_answers(ballots: Ballots, seats: Sequence[str]) -> dict[str, tupl
     Two readers count only if both compared it with the same other answer: of three answers, the second best is first on
     the ballot of the best one's author and last on the third's, without any disagreement.
     """
-    found = {
-        seat: _matching_readers(ballots, _readers_who_put(ballots, seat, 0), _readers_who_put(ballots, seat, -1), seat)
-        for seat in seats
-    }
-    return {seat: sides for seat, sides in found.items() if sides[0]}
+    found = {}
+    for seat in seats:
+        firsts, lasts = readers_who_put(ballots, seat, 0), readers_who_put(ballots, seat, -1)
+        pairs = [(a, b) for a in firsts for b in lasts if (set(ballots[a]) & set(ballots[b])) - {seat}]
+        if pairs:
+            found[seat] = list(dict.fromkeys(a for a, _ in pairs)), list(dict.fromkeys(b for _, b in pairs))
+    return found
 
 
-def _matching_readers(ballots: Ballots, firsts: list[str], lasts: list[str], seat: str) -> tuple[list[str], list[str]]:
-    pairs = [(a, b) for a in firsts for b in lasts if (set(ballots[a]) & set(ballots[b])) - {seat}]
-    return list(dict.fromkeys(a for a, _ in pairs)), list(dict.fromkeys(b for _, b in pairs))
-
-
-def readers_against(ballots: Ballots, winner: str | None) -> list[str]:
-    """Return the readers who put the winner last."""
-    return _readers_who_put(ballots, winner, -1)
-
-
-def _readers_who_put(ballots: Ballots, seat: str | None, end: int) -> list[str]:
-    return [reader for reader, order in filter_ballots(ballots).items() if order[end] == seat]
+def readers_who_put(ballots: Ballots, seat: str | None, place: Literal[0, -1]) -> list[str]:
+    """Return the readers who put an answer first (0) or last (-1)."""
+    return [reader for reader, order in filter_ballots(ballots).items() if order[place] == seat]
 
 
 def ranking_confidence(table: RankingTable, *, is_unanimous: bool = False) -> str:
@@ -249,9 +206,8 @@ def list_trust_facts(table: RankingTable, *, is_unanimous: bool) -> list[TrustFa
         return []
     if confidence == "LOW" or top is None:
         return [TrustFact("ballots_split")]
-    if top.firsts == top.ballots:
-        return [TrustFact("few_ballots", "", (top.seat,), top.ballots, top.ballots)]
-    return [TrustFact("ballots_differ", "", (top.seat,), top.firsts, top.ballots)]
+    kind: TrustFactKind = "few_ballots" if top.firsts == top.ballots else "ballots_differ"
+    return [TrustFact(kind, "", (top.seat,), top.firsts, top.ballots)]
 
 
 def describe_outcome(table: RankingTable) -> OutcomeFacts | None:

@@ -1,13 +1,11 @@
 """Draft, attack in a ring, rewrite, synthesise, check."""
 
-from council.protocols import Protocol
-from council.types import Seat
+from council.protocols import PLAIN_SEATS, Protocol
 
-SEATS = (Seat("alpha"), Seat("beta"), Seat("gamma"))
 PROTOCOL = Protocol(
     "refine",
     "council.protocols.refine.flow:refine",
-    SEATS,
+    PLAIN_SEATS,
     report_view="council.protocols.refine.report:RefineView",
     summary="draft, attack each other, rewrite, write one text from the best version, check it",
     resizable=True,

@@ -25,15 +25,9 @@ from council.protocols.common.check import (
     rule_errors,
 )
 from council.protocols.common.lengths import count_words, find_opening, find_word_limit
+from council.protocols.refine import rules as rule
 from council.protocols.refine.replies import Attack, Rewrite
-from council.protocols.refine.rules import (
-    RefineDetails,
-    assign_attackers,
-    choose_settled_draft,
-    describe_attacks,
-    is_contradicted,
-    list_unsettled_errors,
-)
+from council.protocols.refine.rules import RefineDetails
 from council.types import CheckFacts, OutcomeFacts, Round, Seat, Statement, Verdict
 
 SETTLED = "the drafts agree and no attack found harm"
@@ -43,19 +37,15 @@ UNCHECKED_CAVEAT = "No other seat could check the answer below."
 
 @dataclass(frozen=True, slots=True)
 class Attacks:
-    """The attacks on the drafts."""
-
     by_attacker: Round[Attack]
     targets: Mapping[str, str]  # attacker → the author of the draft
 
-    def errors_of(self, author: str) -> dict[str, FoundError]:
-        """Return the errors that were found in a seat's draft."""
-        return number_errors({name: said for name, said in self.by_attacker.items() if self.targets[name] == author})
-
     @property
     def errors(self) -> dict[str, dict[str, FoundError]]:
-        """The errors in each draft that was attacked, by author."""
-        return {author: self.errors_of(author) for author in self.targets.values()}
+        """The errors in each draft that another seat was to attack, by author."""
+        said = {author: name for name, author in self.targets.items()}
+        found = self.by_attacker
+        return {author: number_errors({name: found[name]} if name in found else {}) for author, name in said.items()}
 
     @property
     def opposed(self) -> set[frozenset[str]]:
@@ -96,16 +86,11 @@ async def refine(council: Council) -> Verdict:
 
 
 async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
-    """Have every author attack one other draft."""
     if len(drafts) < 2:
-        council.note(
-            "attack skipped",
-            why="there is only one draft, so no other seat can attack it",
-            skipped=["attack"],
-            by_absence=True,
-        )
+        why = "there is only one draft, so no other seat can attack it"
+        council.note("attack skipped", why=why, skipped=["attack"], by_absence=True)
         return Attacks(Round(), {})
-    targets = assign_attackers(drafts.seats)
+    targets = rule.assign_attackers(drafts.seats)
 
     async def attack(apart: Council, seat: Seat) -> Statement[Attack]:
         target = drafts[targets[seat.name]]
@@ -117,20 +102,16 @@ async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
 
 async def return_settled_draft(council: Council, drafts: Round[None], attacks: Attacks) -> Verdict:
     """Return the draft in which its attack found the fewest errors, with these small errors corrected."""
-    draft = drafts[choose_settled_draft(attacks.errors, list(drafts))]
-    author = draft.seat.name
-    errors = attacks.errors_of(author)
+    others = attacks.errors
+    author = min(drafts, key=lambda name: len(others[name]))  # the first of equal ones
+    draft = drafts[author]
+    errors = others.pop(author)  # the check has those of the draft
     readers = tuple(name for name, target in attacks.targets.items() if target == author)
     checked = Checked(draft, CheckFacts(readers, author, last_readers=readers))
-    others = {name: found for name, found in attacks.errors.items() if name != author}
     noted = assess_notes(None, round_voices(drafts))._replace(agreement="full", shared_by=tuple(drafts))
-    details: RefineDetails = {"attacks": describe_attacks(others, {})}  # the check has those of the draft
-    verdict = Verdict(
-        draft.said,
-        result=OutcomeFacts("settled", author, total=len(drafts)),
-        details=dict(details),
-        **noted._asdict(),
-    )
+    details: RefineDetails = {"attacks": rule.describe_attacks(others, {})}
+    result = OutcomeFacts("settled", author, total=len(drafts))
+    verdict = Verdict(draft.said, result=result, details=dict(details), **noted._asdict())
     if errors:
         council.so_far(verdict, is_answer=True)
         async with council.phase("fix"):
@@ -141,9 +122,10 @@ async def return_settled_draft(council: Council, drafts: Round[None], attacks: A
 
 async def rewrite_drafts(council: Council, drafts: Round[None], attacks: Attacks) -> Round[Rewrite]:
     """Have every author rule on the errors in its draft and write its answer again."""
+    found = attacks.errors
 
     async def rewrite(apart: Council, seat: Seat) -> Statement[Rewrite]:
-        errors = attacks.errors_of(seat.name)
+        errors = found.get(seat.name, {})
 
         def review(reply: Rewrite) -> str:
             return "; ".join(list_missing_rulings(rule_errors(reply.rulings, errors)))
@@ -169,7 +151,7 @@ async def synthesise(
     """Have the chair write one text from the versions, which it sees without their authors."""
     versions: list[Statement[Any]] = [rewrites.get(name, said) for name, said in drafts.items()]
     rulings = {name: said.reply.rulings for name, said in rewrites.items()}
-    unsettled = list_unsettled_errors(attacks.errors, rulings)
+    unsettled = rule.list_unsettled_errors(attacks.errors, rulings)
     async with council.phase("synthesise"):
         responses = council.assign_labels(versions, council.chair)
         seats = {label: said.seat.name for label, said in responses.items()}
@@ -187,7 +169,7 @@ async def synthesise(
     noted = assess_notes(notes, round_voices(drafts))
     base = notes["closest_draft"] if notes else None
     details: RefineDetails = {
-        "attacks": describe_attacks(attacks.errors, rulings),
+        "attacks": rule.describe_attacks(attacks.errors, rulings),
         "labels": {council.chair.name: seats},
     }
     verdict = Verdict(
@@ -197,7 +179,7 @@ async def synthesise(
         details=dict(details),
         **noted._asdict(),
     )
-    is_doubtful = is_contradicted(verdict.shared_by, attacks.opposed)
+    is_doubtful = rule.is_contradicted(verdict.shared_by, attacks.opposed)
     return written, forget_agreement(verdict) if is_doubtful else verdict
 
 

@@ -8,11 +8,9 @@ from council.engine.minutes import Minutes
 from council.protocols import ReportView
 
 if TYPE_CHECKING:  # a report needs no rules
-    from council.protocols.refine.rules import AttackRow, RefineDetails
+    from council.protocols.refine.rules import AttackRow
 
     class AttackVariables(AttackRow):
-        """An error in a draft, with its ruling as a word."""
-
         status: str
 
 
@@ -20,30 +18,19 @@ RULING_WORDS = {True: "right", False: "dismissed", None: "open"}
 
 
 class RefineFields(TypedDict, total=False):
-    """Fields of the report."""
-
     attacks: list[AttackRow]
 
 
 class RefineVariables(TypedDict):
-    """Variables of the layout."""
-
     attacks: list[AttackVariables]
 
 
 class RefineView(ReportView):
     def report_fields(self, minutes: Minutes) -> RefineFields:
         """Return the errors in the drafts; empty if the run ended before its text."""
-        details = _find_details(minutes)
-        return {"attacks": details["attacks"]} if details else {}
+        stored = minutes.verdict.get("details") or {}
+        return cast("RefineFields", {"attacks": stored["attacks"]} if "attacks" in stored else {})
 
     def layout_variables(self, minutes: Minutes) -> RefineVariables:
-        details = _find_details(minutes)
-        attacks = details["attacks"] if details else []
+        attacks = self.report_fields(minutes).get("attacks", [])
         return {"attacks": [{**row, "status": RULING_WORDS[row["landed"]]} for row in attacks]}
-
-
-def _find_details(minutes: Minutes) -> RefineDetails | None:
-    """Return the details that the verdict recorded; None if the run ended before its text."""
-    stored = minutes.verdict.get("details") or {}
-    return cast("RefineDetails", stored) if "attacks" in stored else None

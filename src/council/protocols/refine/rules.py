@@ -28,11 +28,6 @@ def assign_attackers(seats: Sequence[Seat]) -> dict[str, str]:
     return {seat.name: targets[seat.name] for seat in seats}
 
 
-def choose_settled_draft(errors: DraftErrors, names: Sequence[str]) -> str:
-    """Return the author of the draft with the fewest errors, the first of equal ones."""
-    return min(names, key=lambda name: len(errors.get(name, ())))
-
-
 def is_contradicted(shared_by: Collection[str] | None, opposed: Iterable[frozenset[str]]) -> bool:
     """Return whether the chair counts two seats for the answer of which one says that their drafts differ."""
     return any(pair <= set(shared_by or ()) for pair in opposed)
@@ -58,8 +53,6 @@ class AttackRow(FoundErrorRow):
 
 
 class RefineDetails(TypedDict):
-    """The details of a verdict."""
-
     attacks: list[AttackRow]
     labels: NotRequired[dict[str, dict[str, str]]]  # by reader: label → seat; without a synthesis there are none
 
@@ -67,13 +60,7 @@ class RefineDetails(TypedDict):
 def describe_attacks(errors: DraftErrors, rulings: RulingsByAuthor) -> list[AttackRow]:
     """Return the errors in the drafts for the report, each with its author's ruling."""
     return [
-        {
-            "id": name,
-            "author": author,
-            **dump_error(error),
-            "landed": ruling.landed,
-            "why": ruling.why,
-        }
+        {"id": name, "author": author, **dump_error(error), "landed": ruling.landed, "why": ruling.why}
         for author, name, error, ruling in _join_rulings(errors, rulings)
     ]
 

@@ -7,7 +7,7 @@ PROTOCOL = Protocol(
     "council.protocols.solo.flow:solo",
     chair=None,
     spread=False,
-    panel="council.protocols.solo.panel:solo_panel",
+    panel="council.protocols.solo.flow:solo_panel",
     summary="one member drafts, attacks and rewrites its own answer",
     reads_question=False,
     purpose="one strong member that attacks and rewrites its own answer: the cheap alternative to a council",

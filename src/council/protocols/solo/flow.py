@@ -8,7 +8,18 @@ from council.answer_filter import clean_answer
 from council.engine.council import Council
 from council.errors import SeatAbsent
 from council.protocols.common.check import Critique, FoundErrorRow, dump_error
-from council.types import Statement, TrustFact, Verdict
+from council.protocols.options import NoOptions
+from council.protocols.seats import Panel, PanelContext
+from council.settings.member_lookup import tier_member
+from council.types import Seat, Statement, TrustFact, Verdict
+
+SOLO_SEAT = Seat("alpha")
+
+
+def solo_panel(task: str, chosen: NoOptions, context: PanelContext) -> Panel:
+    """Return the panel. `-m`, `--seat alpha=…` and [seats.alpha] replace the strong model."""
+    tier = "default" if context.settings.cheap else "strong"
+    return Panel((SOLO_SEAT,), chair=None, default_member=tier_member(tier, context.settings, context.env))
 
 
 class SoloRound(TypedDict):
