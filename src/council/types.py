@@ -817,8 +817,8 @@ class Round(Mapping[str, Statement[T]]):
 
 Agreement = Literal["", "full", "partial", "none"]
 CONCLUSIONS = "conclusions"  # detail of a fact: the statements agree with each other, and there is no other answer
-TrustFactKind = Literal[
-    # CONTESTED
+# Facts that limit trust to a level. The order is that of the reasons: the most telling first of its level.
+ContestedFactKind = Literal[
     "disagree",
     "overturned",
     "contradictory_ruling",
@@ -827,7 +827,8 @@ TrustFactKind = Literal[
     "open_dispute",
     "error_open_fatal",
     "contested",
-    # LOW
+]
+LowFactKind = Literal[
     "no_seat",
     "one_seat",
     "one_asked",
@@ -841,7 +842,8 @@ TrustFactKind = Literal[
     "no_common_point",
     "error_dismissed_fatal",
     "low_confidence",
-    # MEDIUM
+]
+MediumFactKind = Literal[
     "strongest_absent",
     "absent",
     "one_vendor",
@@ -887,17 +889,19 @@ TrustFactKind = Literal[
     "coverage_hole",
     "degraded",
     "medium_confidence",
-    # in favour of the answer
-    "all_answered",
+]
+SupportingFactKind = Literal[  # in favour of the answer, in the order in which they are told
     "all_agree",
     "all_hold",
     "same_verdict",
+    "all_answered",
     "verified_findings",
     "dismissed",
     "agreed_points",
     "cited_sources",
     "checked",
 ]
+TrustFactKind = Literal[ContestedFactKind, LowFactKind, MediumFactKind, SupportingFactKind]
 
 
 class TrustFactRow(TypedDict):
