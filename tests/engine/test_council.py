@@ -369,10 +369,10 @@ async def test_a_partial_verdict_recorded_in_a_gather_belongs_to_the_run(store: 
         return await council.ask(seat, "t/say")
 
     session = await open_session(store, folder)
-    assert session.council.partial_verdict == Verdict("")
+    assert session.council.state.partial_verdict == Verdict("")
     async with session.council.phase("r1"):
         await session.council.gather((BETA,), act)
-    assert session.council.partial_verdict.answer == "beta is being asked"
+    assert session.council.state.partial_verdict.answer == "beta is being asked"
 
 
 # look and search
@@ -675,7 +675,7 @@ async def test_positions_are_the_latest_statements_of_members_without_the_chair(
             await council.poll(ALL[:2], "t/say")
     async with council.phase("merge"):
         await council.ask(CHAIR, "t/say")
-    assert {name: said.key for name, said in council.positions.items()} == {
+    assert {name: said.key for name, said in council.state.positions.items()} == {
         "alpha": "improve/alpha", "beta": "improve/beta",
     }  # fmt: skip
 

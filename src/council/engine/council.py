@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from string import ascii_uppercase
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from council import events as ev
 from council.answer_filter import clean_answer
@@ -77,9 +79,9 @@ class SharedState:
     positions: dict[str, Statement[Any]] = field(default_factory=dict)  # each seat's latest statement, for the digest
     stances: dict[str, str] = field(default_factory=dict)  # the verdict in each seat's latest reply, where it has one
     out_seats: dict[str, Absence] = field(default_factory=dict)
-    partial_verdict: Verdict = field(default_factory=lambda: Verdict(""))
+    partial_verdict: Verdict = field(default_factory=lambda: Verdict(""))  # of the last `so_far`
     has_answer: bool = False  # the answer of the partial verdict is finished
-    last_statement: Statement[Any] | None = None
+    last_statement: Statement[Any] | None = None  # at the end of a protocol, that of the seat which wrote the answer
 
 
 class Council:
@@ -113,7 +115,7 @@ class Council:
         self._seat_names = {seat.name for seat in roster.seats}
         self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
         self._chair_name = roster.chair.name if roster.chair else ""
-        self._state = SharedState()
+        self.state = SharedState()
         self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
         self._absences: dict[str, AbsenceRow] = {}
@@ -121,31 +123,6 @@ class Council:
     @property
     def members(self) -> tuple[Seat, ...]:
         return self.roster.seats
-
-    @property
-    def positions(self) -> dict[str, Statement[Any]]:
-        return self._state.positions
-
-    @property
-    def stances(self) -> dict[str, str]:
-        return self._state.stances
-
-    @property
-    def partial_verdict(self) -> Verdict:
-        """Return the verdict of the last `so_far`, or an empty one."""
-        return self._state.partial_verdict
-
-    @property
-    def has_answer(self) -> bool:
-        """Return whether the answer of the partial verdict is finished."""
-        return self._state.has_answer
-
-    @property
-    def last_statement(self) -> Statement[Any] | None:
-        """Return the statement that was made last: at the end of a protocol, that of the seat which wrote the
-        answer.
-        """
-        return self._state.last_statement
 
     @property
     def packet(self) -> Packet:
@@ -181,19 +158,6 @@ class Council:
         seat: Seat,
         prompt: str,
         *,
-        reply: None = None,
-        choices: Choices | None = None,
-        after: Statement[Any] | None = None,
-        timeout: float | None = None,
-        final: bool | None = None,
-        **variables: Any,
-    ) -> Statement[None]: ...
-    @overload
-    async def ask(
-        self,
-        seat: Seat,
-        prompt: str,
-        *,
         reply: type[R],
         choices: Choices | None = None,
         after: Statement[Any] | None = None,
@@ -207,10 +171,11 @@ class Council:
         seat: Seat,
         prompt: str,
         *,
-        reply: type[R] | None,
+        reply: type[R] | None = None,
         choices: Choices | None = None,
         after: Statement[Any] | None = None,
         timeout: float | None = None,
+        final: bool | None = None,
         **variables: Any,
     ) -> Statement[R | None]: ...
     async def ask(
@@ -247,19 +212,6 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: None = None,
-        choices: Choices | None = None,
-        after: Round[Any] | None = None,
-        timeout: float | None = None,
-        quorum: int | None = None,
-        **variables: Any,
-    ) -> Round[None]: ...
-    @overload
-    async def poll(
-        self,
-        seats: Sequence[Seat],
-        prompt: str,
-        *,
         reply: type[R],
         choices: Choices | None = None,
         after: Round[Any] | None = None,
@@ -273,7 +225,7 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: type[R] | None,
+        reply: type[R] | None = None,
         choices: Choices | None = None,
         after: Round[Any] | None = None,
         timeout: float | None = None,
@@ -310,17 +262,6 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: None = None,
-        choices: Choices | None = None,
-        timeout: float | None = None,
-        **variables: Any,
-    ) -> Round[None]: ...
-    @overload
-    async def relay(
-        self,
-        seats: Sequence[Seat],
-        prompt: str,
-        *,
         reply: type[R],
         choices: Choices | None = None,
         timeout: float | None = None,
@@ -332,7 +273,7 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: type[R] | None,
+        reply: type[R] | None = None,
         choices: Choices | None = None,
         timeout: float | None = None,
         **variables: Any,
@@ -427,8 +368,8 @@ class Council:
 
         `is_answer`: its answer is finished and only its check is missing, so that it is reported instead of the digest.
         """
-        self._state.partial_verdict = verdict
-        self._state.has_answer = is_answer
+        self.state.partial_verdict = verdict
+        self.state.has_answer = is_answer
 
     async def join(
         self, seat: Seat, reply: type[R], act: Callable[[], Awaitable[tuple[Sequence[Statement[Any]], R]]]
@@ -455,32 +396,18 @@ class Council:
         self._note_position(said)
         return said
 
-    def with_context(self, **variables: Any) -> Council:
+    def with_context(self, **variables: Any) -> Self:
         """Return a Council of this run whose prompts get other variables.
 
         Its phases may run beside those of this one.
         """
-        council = type(self)(
-            self.roster,
-            self.question,
-            ledger=self.ledger,
-            prompts=self.prompts,
-            carry_out=self.carry_out,
-            context={**self.context, **variables},
-            effects=self.effects,
-            timeouts=self.timeouts,
-            quorum=self.quorum,
-            grace=self.grace,
-            effort=self.effort,
-            keeps_conversations=self.keeps_conversations,
-        )
-        council._state = self._state
-        council._key_path, council._phases, council._absences = self._key_path, self._phases, self._absences
+        council = copy(self)
+        council.context = {**self.context, **variables}
         return council
 
     def is_out(self, seat: Seat) -> bool:
         """Return whether a seat will not be asked again in this run."""
-        return seat.name in self._state.out_seats
+        return seat.name in self.state.out_seats
 
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
@@ -518,7 +445,7 @@ class Council:
             return self._record_absence(
                 key, Absence(seat, past["state"], past["reason"], since), Outcome(past["state"])
             )
-        if gone := self._state.out_seats.get(seat.name):
+        if gone := self.state.out_seats.get(seat.name):
             return self._record_absence(
                 key, replace(gone, reason=f"out since it was {gone.state} in {gone.since}"), Outcome(gone.state)
             )
@@ -645,11 +572,11 @@ class Council:
         return said
 
     def _note_position(self, said: Statement[Any]) -> None:
-        self._state.last_statement = said
+        self.state.last_statement = said
         if said.seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
-            self.positions[said.seat.name] = said
+            self.state.positions[said.seat.name] = said
             if stance := getattr(said.reply, "verdict", None):
-                self.stances[said.seat.name] = str(stance)
+                self.state.stances[said.seat.name] = str(stance)
 
     def _find_absence(self, key: str, seat: Seat) -> Absence | None:
         for phase in dict.fromkeys((self._current_phase, *self._phases)):
@@ -685,7 +612,7 @@ class Council:
     def _mark_out(self, key: str, absence: Absence) -> Absence:
         if absence.state in STATES_OUT_FOR_RUN and not self.ledger.has_other_member(key, absence.seat.name):
             since = absence.since or self._current_phase
-            self._state.out_seats.setdefault(absence.seat.name, replace(absence, since=since))
+            self.state.out_seats.setdefault(absence.seat.name, replace(absence, since=since))
         return absence
 
     def _make_round(self, heard: Sequence[Statement[T] | Absence], quorum: int | None = None) -> Round[T]:
@@ -701,9 +628,9 @@ class Council:
             raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._current_phase} ({reasons})")
         return round_
 
-    def _council_for_seat(self, seat: Seat) -> Council:
+    def _council_for_seat(self, seat: Seat) -> Self:
         """Return a Council for one seat of this run, with the seat in its keys."""
-        council = self.with_context()
+        council = copy(self)
         council.keeps_conversations = True  # for look-ups
         council._key_path = (*self._key_path, seat.name)
         return council
@@ -755,9 +682,6 @@ def _has_result(row: LookupRow | SearchRow) -> bool:
 
 def make_labels(count: int) -> list[str]:
     """Return A to Z, then AA, AB and so on."""
-    return [_nth_label(n) for n in range(1, count + 1)]
-
-
-def _nth_label(n: int) -> str:
-    rest, last = divmod(n - 1, len(ascii_uppercase))
-    return (_nth_label(rest) if rest else "") + ascii_uppercase[last]
+    sizes = itertools.count(1)
+    letters = itertools.chain.from_iterable(itertools.product(ascii_uppercase, repeat=size) for size in sizes)
+    return ["".join(label) for label in itertools.islice(letters, count)]

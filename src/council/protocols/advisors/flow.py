@@ -47,7 +47,7 @@ async def advisors(council: Council, **options: Any) -> Verdict:
                 heard=[],
             )
         transcript.append(said)
-        council.stances.update(describe_stances(_latest_stances(transcript)))
+        council.state.stances.update(describe_stances(_latest_stances(transcript)))
         _note_long_statements(council, said, n, most)
         _note_changes(council, transcript)
         if n < chosen.rounds and _should_stop(council, chosen, transcript):

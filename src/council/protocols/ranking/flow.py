@@ -243,7 +243,9 @@ async def ranking(
     async with council.phase("rank"):
         ballots = await collect_ballots(council, answers)
         review = Review(answers, ballots, _weigh_readers(council, record_weights or {}) if weights != "equal" else None)
-    council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})
+    council.state.stances.update(
+        {reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()}
+    )
     async with council.phase("synthesise"):
         responses = council.assign_labels(list(answers.values()), council.chair)
         shown = {council.chair.name: seats_by_label(responses)}
