@@ -6,7 +6,6 @@ import re
 from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from council import events as ev
@@ -22,42 +21,23 @@ Place = tuple[int, tuple[tuple[int, str], ...]]  # index in the seating order, a
 PhasePlace = tuple[tuple[int, Place], ...]  # for each part of the name: (0, its start) or for a seat (1, its place)
 
 
-@dataclass(slots=True)
-class StatementMinutes:
-    """One complete statement."""
+@dataclass(frozen=True, slots=True)
+class StatementMinutes(ev.Stated):
+    """One complete statement: its event, the number of this event, and how many words were said."""
 
-    key: str
-    phase: str
-    seat: str
-    state: FinalState
-    said: str
-    reply: Json | None
-    served_by: str
-    usage: Usage
-    attempts: int
-    seconds: float
-    cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
-    dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
-    cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
-    missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
+    seq: int = 0
     words: int = 0
-    unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
-    unanswered: list[str] = field(default_factory=list)  # parts of the material that a joined statement lacks
-    seq: int = 0  # number of its event
+
+    @property
+    def tokens(self) -> Usage:
+        return Usage.from_json(self.usage)
 
 
-@dataclass(slots=True)
-class AbsenceMinutes:
-    """One absence."""
+@dataclass(frozen=True, slots=True)
+class AbsenceMinutes(ev.WasAbsent):
+    """One absence: its event, and the number of this event."""
 
-    key: str
-    phase: str
-    seat: str
-    state: FinalState
-    reason: str
-    attempts: int
-    since: str = ""  # the phase of an earlier absence that this one repeats
-    seq: int = 0  # number of its event
+    seq: int = 0
 
 
 @dataclass(slots=True)
@@ -205,8 +185,7 @@ class Minutes:
             if self._last_at and at > self._last_at and kind is not ev.Resumed:
                 self.seconds += at - self._last_at
             self._last_at = at
-        if entry.seq > self.seq:
-            self.seq = entry.seq
+        self.seq = max(self.seq, entry.seq)
         HANDLERS[kind](self, entry.event, at)
 
     def seat(self, name: str) -> SeatMinutes:
@@ -286,11 +265,7 @@ class Minutes:
         """Return the seat's statements to the council, without its requests for look-ups and its words to its
         helpers.
         """
-        return [
-            phase.said[seat]
-            for phase in self.phases.values()
-            if seat in phase.said and ("/" not in phase.name or not self.is_private_phase(phase.name))
-        ]
+        return [phase.said[seat] for phase in self.rounds if seat in phase.said]
 
     def new_statements_of(self, seat: str) -> list[StatementMinutes]:
         """Return everything the seat said in this run, without what was copied from the run that it is a fork of."""
@@ -313,14 +288,7 @@ class Minutes:
 
     @property
     def usage(self) -> Usage:
-        used = [seat.usage for seat in self.all_seats]
-        return Usage(
-            sum(one.input for one in used),
-            sum(one.output for one in used),
-            sum(one.cached for one in used),
-            all(one.known for one in used),
-            sum(one.written for one in used),
-        )
+        return sum((seat.usage for seat in self.all_seats), NO_USAGE)
 
     @property
     def usd(self) -> float:
@@ -341,8 +309,7 @@ class Minutes:
         if name not in self.phases:
             place = self._place_of_phase(name)
             self.phases[name] = PhaseMinutes(name, at, begin=self.seconds, place=place)
-            if "/" in name:
-                self.phases = dict(sorted(self.phases.items(), key=lambda item: item[1].place))
+            self.phases = dict(sorted(self.phases.items(), key=lambda item: item[1].place))
         return self.phases[name]
 
     def _place_of_phase(self, name: str) -> PhasePlace:
@@ -519,8 +486,8 @@ def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state = "writing"
     continues_word = seat.mid_word and not event.text[:1].isspace()
-    seat.words += len(event.text.split()) - (1 if continues_word and event.text else 0)
-    seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
+    seat.words += len(event.text.split()) - continues_word
+    seat.mid_word = not event.text[-1:].isspace()
 
 
 def _close_attempts(m: Minutes, key: str) -> None:
@@ -530,34 +497,10 @@ def _close_attempts(m: Minutes, key: str) -> None:
     m.open_attempts = {place: sent for place, sent in m.open_attempts.items() if sent.key != key}
 
 
-@lru_cache(maxsize=8)  # the minutes of a run and of its listeners get the same statement
-def _count_words(text: str) -> int:
-    return len(text.split())
-
-
 def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
-    usage = Usage.from_json(event.usage)
     phase = m.ensure_phase(event.phase, at)
-    phase.said[event.seat] = statement = StatementMinutes(
-        event.key,
-        event.phase,
-        event.seat,
-        event.state,
-        event.said,
-        event.reply,
-        event.served_by,
-        usage,
-        event.attempts,
-        event.seconds,
-        event.cut,
-        event.dropped,
-        event.cut_material,
-        event.missing,
-        _count_words(event.said),
-        event.unread,
-        event.unanswered,
-        m.seq,
-    )
+    statement = StatementMinutes(**ev.dump_fields(event), seq=m.seq, words=len(event.said.split()))
+    phase.said[event.seat] = statement
     phase.said = m.sort_by_place(phase.said)
     if event.seat not in phase.asked:  # joined of several statements, without a request of its own
         insort(phase.asked, event.seat, key=m.place_of)
@@ -568,7 +511,7 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
     seat.open_trouble = None
-    seat.usage += usage
+    seat.usage += statement.tokens
     seat.attempts += event.attempts
     seat.seconds += event.seconds
     seat.statements += event.seat not in event.phase.split("/")[1:]
@@ -576,11 +519,8 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
 
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
-    missed = AbsenceMinutes(
-        event.key, event.phase, event.seat, event.state, event.reason, event.attempts, event.since, m.seq
-    )
     phase = m.ensure_phase(event.phase, at)
-    phase.absent[event.seat] = missed
+    phase.absent[event.seat] = AbsenceMinutes(**ev.dump_fields(event), seq=m.seq)
     phase.absent = m.sort_by_place(phase.absent)
     _close_attempts(m, event.key)
     _end_step(m, phase, event)
@@ -610,10 +550,6 @@ def _apply_closed(m: Minutes, event: ev.Closed, at: float) -> None:
     m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
     m.verdict, m.calls, m.report_path = read_verdict(event.verdict), dict(event.calls), event.report_path
     m.closed = m.seq
-
-
-def _apply_nothing(m: Minutes, event: Any, at: float) -> None:
-    """Ignore an event that does not change the minutes."""
 
 
 HANDLERS: dict[type, Callable[[Minutes, Any, float], None]] = {

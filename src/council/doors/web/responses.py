@@ -235,7 +235,7 @@ def _statement_json(statement: StatementMinutes) -> StatementRow:
         "words": statement.words,
         "unread": statement.unread,
         "unanswered": statement.unanswered,
-        "tokens": statement.usage.as_json(),
+        "tokens": statement.tokens.as_json(),
     }
 
 
