@@ -14,7 +14,7 @@ from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
-from tests.calling.helpers import Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
+from tests.calling.helpers import Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step, unpriced
 from tests.fake_clock import skip
 from tests.run_session import FunctionMember, make_ask
 
@@ -35,7 +35,7 @@ def asked(seat: str, *vendors: str, phase: str = "draft") -> Step:
 
 def caller(ledger: Ledger, *members: FunctionMember) -> Caller:
     by_name = {member.name: member for member in members}
-    return Caller(by_name.__getitem__, ledger, lambda name: 10.0, fallbacks=FallbackPolicy(VOTERS))
+    return Caller(by_name.__getitem__, ledger, unpriced(ledger), lambda name: 10.0, fallbacks=FallbackPolicy(VOTERS))
 
 
 async def all_at_once(carry_out: Caller, *steps: Step) -> dict[str, Outcome]:
@@ -184,7 +184,8 @@ async def test_a_resumed_run_remembers_fallbacks_and_excluded_members(ledger: Le
     assert families.exclusion_state("alpha", "a:m") == "failed(quota)"
     one, fallback = of("a", "never"), of("d", "D.")
     by_name = {"a:m": one, "d:m": fallback}
-    later = await Caller(by_name.__getitem__, reloaded, fallbacks=families)(asked("alpha", "a", "d", phase="improve"))
+    resumed = Caller(by_name.__getitem__, reloaded, unpriced(reloaded), fallbacks=families)
+    later = await resumed(asked("alpha", "a", "d", phase="improve"))
     assert (later.served_by, one.calls) == ("d:m", [])
 
 

@@ -40,42 +40,6 @@ THINKING_TOKENS_PER_S = 100
 AttemptId = tuple[str, int]  # step key, attempt number
 
 
-class CallBudget(Protocol):
-    """Budget for the requests of one run."""
-
-    def cap_output(self, ask: Ask, member: Member) -> Ask:
-        """Return the ask with its output limits if spending is capped."""
-
-    async def reserve(
-        self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
-    ) -> float | None:
-        """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
-
-    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
-        """Return the bill of a request that has a reservation."""
-
-    def withdraw(self, key: str, n: int) -> None:
-        """Forget a request that was cancelled before it was sent."""
-
-
-class NoBudget:
-    """Budget without caps or records."""
-
-    def cap_output(self, ask: Ask, member: Member) -> Ask:
-        return ask
-
-    async def reserve(
-        self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
-    ) -> float | None:
-        return None
-
-    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
-        return None
-
-    def withdraw(self, key: str, n: int) -> None:
-        pass
-
-
 # Output limits
 
 
@@ -245,6 +209,7 @@ class Budget:
             self._count_started(key, n, row.reserved or 0)
 
     def cap_output(self, ask: Ask, member: Member) -> Ask:
+        """Return the ask with its output limits if spending is capped."""
         return self.plan.limits.apply(ask, member) if self.caps else ask
 
     async def hold_run(self) -> BudgetRefusal | None:
@@ -258,6 +223,7 @@ class Budget:
     async def reserve(
         self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
     ) -> float | None:
+        """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
         price = self.price(member)
         if price == FREE:
             return 0.0
@@ -279,6 +245,7 @@ class Budget:
         return nanos_to_usd(nanos)
 
     def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
+        """Return the bill of a request that has a reservation."""
         row = self.record.spending.get((key, attempt.n))
         if row is None or row.price is None or row.charged is not None:
             return None
@@ -315,6 +282,7 @@ class Budget:
         return nanos_to_usd(row.reserved or 0), Charge.IN_DOUBT
 
     def withdraw(self, key: str, n: int) -> None:
+        """Forget a request that has ended, or that was cancelled before it was sent."""
         self._in_flight.discard((key, n))
         released, self._released = self._released, asyncio.Event()
         released.set()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from council.errors import Fault
+from council.events import Hedged
 from council.members.base import DEFAULT_MAX_TOKENS, Member, describe_unseen, fit_attachments
 from council.members.guard import prepare_request
 from council.types import Ask, Cuts, FinalState, Json, Step, repair_surrogates
@@ -125,6 +126,7 @@ class NextAttempt:
     fallback_state: str = ""  # the state in which it failed
     cut: Cuts = field(default_factory=Cuts)
     dropped: tuple[str, ...] = ()
+    hedge: Hedged | None = None  # the hedge that it is the first attempt of
 
 
 def next_attempt(failed: FailedAttempt) -> NextAttempt | None:

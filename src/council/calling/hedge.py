@@ -131,9 +131,10 @@ class HedgedLoop(RetryLoop):
         remaining.remove(member.name)
         slow.has_fallback = bool(remaining)
         why = f"hedge: {slow.member.name} has not answered after {self.race.delay:.3g} s"
+        hedge = ev.Hedged(self.key, self.seat, slow.member.name, member.name, round(self.race.delay, 3))
         deadline = MemberDeadline(member, self.caller.member_timeout(self.step, member.name), bool(remaining))
         try:
-            return await self._try_member(deadline, NextAttempt(ask, why, slow.member.name, ev.HEDGED))
+            return await self._try_member(deadline, NextAttempt(ask, why, slow.member.name, ev.HEDGED, hedge=hedge))
         except BudgetSpent:
             self.race.running.discard(member.name)
             remaining.insert(0, member.name)
@@ -147,33 +148,21 @@ class HedgedLoop(RetryLoop):
         return attempt, answer
 
     async def _open_attempt(
-        self,
-        deadline: MemberDeadline,
-        request: NextAttempt,
-        ask: Ask,
-        body: bytes,
-        why: str,
-        started: float,
-        may_wait: bool = True,
+        self, deadline: MemberDeadline, request: NextAttempt, body: bytes, started: float, *, may_wait: bool = True
     ) -> Attempt:
         race, name = self.race, deadline.member.name
         if race is None:
-            return await super()._open_attempt(deadline, request, ask, body, why, started)
+            return await super()._open_attempt(deadline, request, body, started)
         async with race.lock:
             n = len(self.caller.journal.attempts(self.key)) + 1
             may_wait = name != race.rival  # the rival does not wait for money that other requests may release
             try:
-                attempt = await super()._open_attempt(deadline, request, ask, body, why, started, may_wait)
+                attempt = await super()._open_attempt(deadline, request, body, started, may_wait=may_wait)
             except asyncio.CancelledError:
                 self.caller.budget.withdraw(self.key, n)
                 raise
         race.in_flight[name] = attempt
         return attempt
-
-    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
-        if not self.race or request.fallback_state != ev.HEDGED:
-            return None
-        return ev.Hedged(self.key, self.seat, request.fallback_for, member, round(self.race.delay, 3))
 
     async def _send(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot

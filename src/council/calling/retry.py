@@ -20,7 +20,7 @@ from council.calling.answer_check import (
     describe_loop,
     is_complete_reply,
 )
-from council.calling.budget import CallBudget, NoBudget
+from council.calling.budget import Budget
 from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, check_fault, max_retries, next_attempt
@@ -30,7 +30,7 @@ from council.members.base import Member, fit_attachments
 from council.members.guard import check_delta, prepare_request, send_request
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
-from council.store.interface import AnswerResult, Attempt, AttemptResult, FaultResult
+from council.store.interface import Attempt, AttemptResult
 from council.types import (
     NO_USAGE,
     Answer,
@@ -55,19 +55,7 @@ class Journal(Protocol):
     def attempts(self, key: str) -> list[Attempt]: ...
     def reported_attempts(self, key: str) -> int: ...
     def closed_attempts(self, key: str) -> int: ...
-    async def record_attempt(
-        self,
-        key: str,
-        seat: str,
-        member: str,
-        body: bytes,
-        why: str,
-        most: float | None,
-        fallback_for: str = "",
-        fallback_state: str = "",
-        seconds: float | None = None,
-        hedge: ev.Hedged | None = None,
-    ) -> Attempt: ...
+    async def record_attempt(self, event: ev.Attempted, body: bytes, hedge: ev.Hedged | None = None) -> Attempt: ...
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
     def stream_delta(self, key: str, seat: str, piece: str) -> None: ...
@@ -77,27 +65,27 @@ class Journal(Protocol):
 
 def result_to_json(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> AttemptResult:
     """Return the stored form of a result. `given_up` ends the step; `passed_on` ends one member's part of it."""
-    stored = _fault_to_json(answer) if isinstance(answer, Fault) else _answer_to_json(answer)
+    stored: AttemptResult
+    if isinstance(answer, Fault):
+        stored = {
+            "fault": answer.kind,
+            "detail": answer.detail,
+            "said": answer.said,
+            "retry_after": answer.retry_after,
+        }
+    else:
+        stored = {
+            "text": answer.text,
+            "finish": answer.finish,
+            "usage": answer.usage.as_json(),
+            "model": answer.model,
+        }
+        if answer.id:
+            stored["id"] = answer.id
     if given_up:
         stored["given_up"] = True
     if passed_on:
         stored["passed_on"] = True
-    return stored
-
-
-def _fault_to_json(fault: Fault) -> FaultResult:
-    return {"fault": fault.kind, "detail": fault.detail, "said": fault.said, "retry_after": fault.retry_after}
-
-
-def _answer_to_json(answer: Answer) -> AnswerResult:
-    stored: AnswerResult = {
-        "text": answer.text,
-        "finish": answer.finish,
-        "usage": answer.usage.as_json(),
-        "model": answer.model,
-    }
-    if answer.id:
-        stored["id"] = answer.id
     return stored
 
 
@@ -205,11 +193,11 @@ class Caller:
 
     member: Callable[[str], Member]
     journal: Journal
+    budget: Budget
     timeout: Callable[[str], float] = lambda member: 120.0  # seconds of each member in a phase
     resend: bool = True
     limit_for: Callable[[str], ConcurrencyLimit] = no_limit  # concurrency limit of a member's provider
     fallbacks: FallbackPolicy = field(default_factory=FallbackPolicy)
-    budget: CallBudget = field(default_factory=NoBudget)
     no_phase_timeout: Collection[str] = ()  # members to which the timeouts of phases do not apply
     is_thinking: Callable[[str], bool] = lambda member: False  # members known to think before they answer
     seen_thinking: set[str] = field(default_factory=set)  # members that thought in this run
@@ -426,7 +414,7 @@ class RetryLoop:
     async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
         ask = self.caller.budget.cap_output(request.ask, deadline.member)
         ask = fit_attachments(ask, deadline.member) if ask.attachments else ask
-        body, why = self._prepare(deadline.member, ask), request.why
+        body, request = self._prepare(deadline.member, ask), replace(request, ask=ask)
         if attempt := self._pop_recorded(deadline.member.name):
             if attempt.result is not None:
                 return attempt, result_from_json(attempt.result)
@@ -435,13 +423,14 @@ class RetryLoop:
                     "doubt", "the process stopped before the answer was stored, and --no-resend is set"
                 )
             self._charge_in_doubt(attempt)
-            body, why = attempt.body, "resent: the process stopped before the answer was stored"
+            body = attempt.body
+            request = replace(request, why="resent: the process stopped before the answer was stored")
         started, warm = self.now(), self.caller.warm_start
         first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
         try:
             async with self.caller.limit_for(deadline.member.name).acquire() as slot:
                 slot.first_output = first_output
-                attempt = await self._open_attempt(deadline, request, ask, body, why, started)
+                attempt = await self._open_attempt(deadline, request, body, started)
                 if slot.turn:
                     deadline.postpone(await slot.wait_for_turn())
                 answer = await self._send_or_charge(deadline, ask, attempt, body, slot)
@@ -469,36 +458,25 @@ class RetryLoop:
         self.caller.journal.record_charge(bill)
 
     async def _open_attempt(
-        self,
-        deadline: MemberDeadline,
-        request: NextAttempt,
-        ask: Ask,
-        body: bytes,
-        why: str,
-        started: float,
-        may_wait: bool = True,
+        self, deadline: MemberDeadline, request: NextAttempt, body: bytes, started: float, *, may_wait: bool = True
     ) -> Attempt:
         """Reserve the cost of a request and record it. The time since `started`, spent on waiting, does not count."""
         journal, member = self.caller.journal, deadline.member
         n = len(journal.attempts(self.key)) + 1
-        cost = await self.caller.budget.reserve(self.key, n, member, ask, body, may_wait=may_wait)
+        cost = await self.caller.budget.reserve(self.key, n, member, request.ask, body, may_wait=may_wait)
         deadline.postpone(self.now() - started)
-        return await journal.record_attempt(
+        event = ev.Attempted(
             self.key,
             self.seat,
+            n,
             member.name,
-            body,
-            why,
+            request.why,
             cost,
             request.fallback_for,
             request.fallback_state,
             round(deadline.seconds_left(), 1),
-            self._find_hedge(member.name, request),
         )
-
-    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
-        """Return the hedge that a request is the first one of."""
-        return None
+        return await journal.record_attempt(event, body, request.hedge)
 
     async def _send_or_charge(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot

@@ -288,26 +288,14 @@ class Ledger:
         past = self._past_absences.get(key)
         return past.closed_attempts if past else 0
 
-    async def record_attempt(
-        self,
-        key: str,
-        seat: str,
-        member: str,
-        body: bytes,
-        why: str,
-        most: float | None = None,
-        fallback_for: str = "",
-        fallback_state: str = "",
-        seconds: float | None = None,
-        hedge: ev.Hedged | None = None,
-    ) -> Attempt:
+    async def record_attempt(self, event: ev.Attempted, body: bytes, hedge: ev.Hedged | None = None) -> Attempt:
         """Store an attempt, and in the same transaction the hedge that it is a part of."""
-        past = self.attempts(key)
-        attempt = Attempt(len(past) + 1, member, body)
+        key, past = event.key, self.attempts(event.key)
+        attempt = Attempt(event.n, event.member, body)
         past.append(attempt)
-        told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
         try:
-            rows: list[Row] = [("intent", (key, attempt.n, member, body, self._now())), self._append_event(told)]
+            intent = ("intent", (key, attempt.n, attempt.member, body, self._now()))
+            rows: list[Row] = [intent, self._append_event(event)]
             rows += [self._append_event(hedge)] if hedge and not self._has_hedge(hedge) else []
             await self.store.write(self.run, rows)
         except asyncio.CancelledError:  # the request was not sent

@@ -191,16 +191,15 @@ class RunContext:
             ledger.on_event = trace_run(ledger, content=bool(self.settings.telemetry.get("content")))
         families = FallbackPolicy.from_record({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
         resend = not self.flags.get("no_resend")
-        budget = self.make_budget(ledger.record, store)
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
         return Caller(
             members,
             ledger,
+            self.make_budget(ledger.record, store),
             self.settings.member_timeout,
             resend,
             partial(self._concurrency_limit, store),
             families,
-            budget,
             no_phase_timeout=(HUMAN,),
             is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
