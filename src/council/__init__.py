@@ -112,36 +112,11 @@ __all__ = [
     "stream",
 ]
 
-_EXPORTS = {
+_EXPORTS = {  # where the names are that are no errors
     "council.runs.service": ("Convener",),
     "council.doors.batch_library": ("BatchRow", "BatchStream", "batch"),
     "council.doors.library": ("Client", "RunOptions", "RunStream", "close", "convene", "convene_sync", "stream"),
     "council.engine.council": ("Council",),
-    "council.errors": (
-        "AccessError",
-        "AuthError",
-        "BudgetSpent",
-        "CapTooLow",
-        "ChairAbsent",
-        "ConfigError",
-        "CouncilError",
-        "EngineError",
-        "Fault",
-        "LocalModelError",
-        "PacketRefused",
-        "PromptError",
-        "QuorumLost",
-        "QuotaError",
-        "RunFailed",
-        "RunIncomplete",
-        "RunInterrupted",
-        "RunOwned",
-        "SearchNotEnabled",
-        "StoreError",
-        "TrustRequired",
-        "UnknownRun",
-        "UsageError",
-    ),
     "council.events": ("Entry", "Event"),
     "council.members.base": ("Member",),
     "council.engine.minutes": ("Minutes",),
@@ -158,9 +133,9 @@ _MODULES = ("errors", "events")
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"council.{name}")
-    if name not in _MODULE_OF:
+    if name not in __all__:
         raise AttributeError(f'module "council" has no attribute "{name}": use one of {", ".join(__all__)}')
-    return getattr(import_module(_MODULE_OF[name]), name)
+    return getattr(import_module(_MODULE_OF.get(name, "council.errors")), name)
 
 
 def __dir__() -> list[str]:
