@@ -290,16 +290,6 @@ class PacketFile:
             blocks.append((last + 1, self.lines))
         return blocks
 
-    @property
-    def marked_content(self) -> str:
-        """Return the content with a line for each part that is left out."""
-        if not self.ranges:
-            return self.content
-        lines: list[str] = []
-        for block in self.list_blocks():
-            lines += [format_elision(*block)] if isinstance(block, tuple) else [text for _, text in block]
-        return "\n".join([*lines, ""])
-
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -432,45 +422,6 @@ class Packet:
     def empty(self) -> bool:
         """Return whether there is nothing to judge; decisions and the environment do not count as material."""
         return not (self.files or self.diff or self.spec or self.attachments)
-
-    def as_dossier(
-        self,
-        mode: str,
-        perspective: str | None = None,
-        perspective_description: str | None = None,
-        output_schema: Json | None = None,
-    ) -> Dossier:
-        """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
-        packet: CouncilPacket = {
-            "version": "1.0",
-            "mode": mode,
-            "target": self.target,
-            "context": self._build_context(mode),
-        }
-        if perspective is not None:
-            packet["perspective"] = perspective
-        if perspective_description is not None:
-            packet["perspective_description"] = perspective_description
-        if output_schema is not None:
-            packet["output_schema"] = output_schema
-        return {"council_packet": packet}
-
-    def _build_context(self, mode: str) -> DossierContext:
-        context: DossierContext = {
-            "files": [{"path": file.path, "content": file.marked_content} for file in self.files],
-            "diff": self.diff,
-            "spec": {"source": self.spec_source or "none", "content": self.spec},
-            "prior_decisions": list(self.prior_decisions),
-        }
-        if self.environment:
-            context["environment"] = self.environment
-        if self.commits:
-            context["commits"] = list(self.commits)
-        if self.attachments:
-            context["attachments"] = [{"path": one.path, "media_type": one.media_type} for one in self.attachments]
-        if self.diff and mode == "validate":
-            context["scope"] = DIFF_SCOPE
-        return context
 
     def _iter_texts(self) -> Iterator[str]:
         yield from (text for file in self.files for text in (file.path, file.content))

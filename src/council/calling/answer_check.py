@@ -7,12 +7,12 @@ the same characters for pages.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from council.answer_text import find_refusal, is_placeholder
 from council.errors import Fault
+from council.json_text import iter_strings
 from council.notes_filter import ends_in_notes, without_notes
 from council.text_cleanup import single_line
 from council.types import Answer, Step
@@ -202,15 +202,7 @@ def _list_free_text(reply: Any, schema: Any) -> list[str]:
     """Return the strings that a member gave, without the words of enums."""
     given = reply.model_dump(exclude_unset=True) if hasattr(reply, "model_dump") else reply
     choices = _collect_choices(schema)
-    return [text for text in _iter_strings(given) if text not in choices]
-
-
-def _iter_strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _iter_strings(item)
+    return [text for text in iter_strings(given) if text not in choices]
 
 
 def _collect_choices(schema: Any) -> set[Any]:

@@ -13,7 +13,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -31,12 +31,14 @@ from council.errors import PromptError
 from council.notes_filter import without_notes
 from council.text_cleanup import LINE_ENDS, strip_hidden
 from council.types import (
+    DIFF_SCOPE,
+    CouncilPacket,
     Cuts,
     Dossier,
+    DossierContext,
     Json,
     Message,
     Packet,
-    PacketFile,
     Question,
     Round,
     Seat,
@@ -406,15 +408,42 @@ def _compile(source: str) -> Render:
 
 
 def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Dossier:
-    """Return the packet for a seat with numbered lines for citations; the perspective is added only for judging
-    tasks.
+    """Return the packet for a seat, with numbered lines for citations and its keys in the documented order.
+
+    What is empty is left out. The perspective and the schema are only part of judging tasks.
     """
-    numbered = replace(
-        packet, files=tuple(PacketFile(file.path, "\n".join(number_file(file))) for file in packet.files)
-    )
-    judging = question.task != "ask"
-    lens = (seat.perspective or None, seat.focus or None) if judging else (None, None)
-    return numbered.as_dossier(question.task, *lens, output_schema if judging else None)
+    told: CouncilPacket = {
+        "version": "1.0",
+        "mode": question.task,
+        "target": packet.target,
+        "context": _build_context(packet, question.task),
+    }
+    if question.task != "ask":
+        if seat.perspective:
+            told["perspective"] = seat.perspective
+        if seat.focus:
+            told["perspective_description"] = seat.focus
+        if output_schema is not None:
+            told["output_schema"] = output_schema
+    return {"council_packet": told}
+
+
+def _build_context(packet: Packet, task: str) -> DossierContext:
+    context: DossierContext = {
+        "files": [{"path": file.path, "content": "\n".join(number_file(file))} for file in packet.files],
+        "diff": packet.diff,
+        "spec": {"source": packet.spec_source or "none", "content": packet.spec},
+        "prior_decisions": list(packet.prior_decisions),
+    }
+    if packet.environment:
+        context["environment"] = packet.environment
+    if packet.commits:
+        context["commits"] = list(packet.commits)
+    if packet.attachments:
+        context["attachments"] = [{"path": one.path, "media_type": one.media_type} for one in packet.attachments]
+    if packet.diff and task == "validate":
+        context["scope"] = DIFF_SCOPE
+    return context
 
 
 def _collect_texts(value: Any) -> list[tuple[str, str]]:

@@ -83,15 +83,6 @@ class Reply(BaseModel):
         """Render the reply as Markdown."""
         raise NotImplementedError
 
-    @classmethod
-    def from_prose(cls, text: str) -> Self | None:
-        """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace
-        it.
-        """
-        if not cls.answer_field:
-            return None
-        return cls.model_construct({cls.answer_field}, **{**_get_defaults(cls), cls.answer_field: text})
-
     @property
     def missing_parts(self) -> list[str]:
         """Return the fields that a reply made from prose lacks; empty for any other reply."""
@@ -153,35 +144,24 @@ def one_row_per(field: str) -> Any:
 
 def build_schema(reply: type[Reply], choices: Choices, *, small: bool = False) -> JsonSchema:
     """Return the strict JSON schema of a reply: no extra fields, all required, values limited to `choices`."""
-    schema = _model_schema(reply)
-    strict: JsonSchema = _make_strict(
-        {key: of for key, of in schema.items() if key != "$defs"}, schema.get("$defs", {}), choices
-    )
+    strict: JsonSchema = _make_strict(_get_shape(reply), choices)
     return _limit_lengths(strict) if small else strict
 
 
-@cache
-def _model_schema(reply: type[Reply]) -> Json:
-    """Return the schema that pydantic generates, which takes milliseconds. Do not change it."""
-    return reply.model_json_schema()
-
-
-def _make_strict(node: Any, definitions: Mapping[str, JsonSchema], choices: Choices) -> Any:
+def _make_strict(node: Any, choices: Choices) -> Any:
     if isinstance(node, list):
-        return [_make_strict(item, definitions, choices) for item in node]
+        return [_make_strict(item, choices) for item in node]
     if not isinstance(node, dict):
         return node
-    if "$ref" in node:
-        return _make_strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices)
     many = str(node.get("each"))
     tight = {
-        key: _make_strict(value, definitions, choices)
+        key: _make_strict(value, choices)
         for key, value in node.items()
         if key not in ("title", "default", "each", "also", "main", "properties")
     }
     if tight.get("type") == "object":
         fields = node.get("properties", {}).items()  # kept apart: a field may be named "title"
-        properties = {name: _limit_values(name, _make_strict(of, definitions, choices), choices) for name, of in fields}
+        properties = {name: _limit_values(name, _make_strict(of, choices), choices) for name, of in fields}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
     return tight | _limit_rows(tight["items"], choices[many]) if many in choices else tight
 
@@ -341,9 +321,9 @@ def read_prose(reply: type[R], text: str) -> R | None:
     if not reply.answer_field or is_json_reply(reply, text):
         return None
     text = clean_answer(text)
-    made = reply.from_prose(text)
-    if made is None or len(text) < MIN_PROSE_CHARS or is_placeholder(text) or find_refusal(text):
+    if len(text) < MIN_PROSE_CHARS or is_placeholder(text) or find_refusal(text):
         return None
+    made = reply.model_construct({reply.answer_field}, **{**_get_defaults(reply), reply.answer_field: text})
     made._is_prose = True
     return made
 
