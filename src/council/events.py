@@ -9,7 +9,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, get_args
 
-from council.types import FinalState, Json, Message, material_of_old_cuts
+from council.types import FinalState, Json, Message, Usage, material_of_old_cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,14 @@ class Stated:
     first_text: float | None = None  # time of its first text in seconds since the epoch, null if it was not streamed
     unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
     unanswered: list[str] = field(default_factory=list)  # parts of the material that a joined statement lacks
+
+    @property
+    def tokens(self) -> Usage:
+        return Usage.from_json(self.usage)
+
+    @property
+    def words(self) -> int:
+        return len(self.said.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -414,7 +414,10 @@ class RetryLoop:
     async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
         ask = self.caller.budget.cap_output(request.ask, deadline.member)
         ask = fit_attachments(ask, deadline.member) if ask.attachments else ask
-        body, request = self._prepare(deadline.member, ask), replace(request, ask=ask)
+        body, request = (
+            self._prepare(deadline.member, ask),
+            request if ask is request.ask else replace(request, ask=ask),
+        )
         if attempt := self._pop_recorded(deadline.member.name):
             if attempt.result is not None:
                 return attempt, result_from_json(attempt.result)

@@ -21,23 +21,8 @@ Place = tuple[int, tuple[tuple[int, str], ...]]  # index in the seating order, a
 PhasePlace = tuple[tuple[int, Place], ...]  # for each part of the name: (0, its start) or for a seat (1, its place)
 
 
-@dataclass(frozen=True, slots=True)
-class StatementMinutes(ev.Stated):
-    """One complete statement: its event, the number of this event, and how many words were said."""
-
-    seq: int = 0
-    words: int = 0
-
-    @property
-    def tokens(self) -> Usage:
-        return Usage.from_json(self.usage)
-
-
-@dataclass(frozen=True, slots=True)
-class AbsenceMinutes(ev.WasAbsent):
-    """One absence: its event, and the number of this event."""
-
-    seq: int = 0
+StatementMinutes = ev.Stated
+AbsenceMinutes = ev.WasAbsent
 
 
 @dataclass(slots=True)
@@ -82,6 +67,7 @@ class PhaseMinutes:
     end: float | None = None
     place: PhasePlace = ()
     keys: dict[str, str] = field(default_factory=dict)  # seat → key of its last step
+    ends: dict[str, int] = field(default_factory=dict)  # key of a step → number of its statement or absence
     asked: list[str] = field(default_factory=list)
     said: dict[str, StatementMinutes] = field(default_factory=dict)
     absent: dict[str, AbsenceMinutes] = field(default_factory=dict)
@@ -185,7 +171,8 @@ class Minutes:
             if self._last_at and at > self._last_at and kind is not ev.Resumed:
                 self.seconds += at - self._last_at
             self._last_at = at
-        self.seq = max(self.seq, entry.seq)
+        if entry.seq > self.seq:
+            self.seq = entry.seq
         HANDLERS[kind](self, entry.event, at)
 
     def seat(self, name: str) -> SeatMinutes:
@@ -265,7 +252,11 @@ class Minutes:
         """Return the seat's statements to the council, without its requests for look-ups and its words to its
         helpers.
         """
-        return [phase.said[seat] for phase in self.rounds if seat in phase.said]
+        return [
+            phase.said[seat]
+            for phase in self.phases.values()
+            if seat in phase.said and ("/" not in phase.name or not self.is_private_phase(phase.name))
+        ]
 
     def new_statements_of(self, seat: str) -> list[StatementMinutes]:
         """Return everything the seat said in this run, without what was copied from the run that it is a fork of."""
@@ -499,8 +490,7 @@ def _close_attempts(m: Minutes, key: str) -> None:
 
 def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     phase = m.ensure_phase(event.phase, at)
-    statement = StatementMinutes(**ev.dump_fields(event), seq=m.seq, words=len(event.said.split()))
-    phase.said[event.seat] = statement
+    phase.said[event.seat], phase.ends[event.key] = event, m.seq
     phase.said = m.sort_by_place(phase.said)
     if event.seat not in phase.asked:  # joined of several statements, without a request of its own
         insort(phase.asked, event.seat, key=m.place_of)
@@ -511,16 +501,16 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
     seat.open_trouble = None
-    seat.usage += statement.tokens
+    seat.usage += event.tokens
     seat.attempts += event.attempts
     seat.seconds += event.seconds
     seat.statements += event.seat not in event.phase.split("/")[1:]
-    seat.words = statement.words
+    seat.words = event.words
 
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
     phase = m.ensure_phase(event.phase, at)
-    phase.absent[event.seat] = AbsenceMinutes(**ev.dump_fields(event), seq=m.seq)
+    phase.absent[event.seat], phase.ends[event.key] = event, m.seq
     phase.absent = m.sort_by_place(phase.absent)
     _close_attempts(m, event.key)
     _end_step(m, phase, event)

@@ -153,8 +153,8 @@ def _phase_seat_record(phase: PhaseMinutes, name: str) -> Record:
     return ("phases", phase.name, "seats", name), _drop_empty(
         key=phase.keys[name],
         asked=name in phase.asked,
-        said=said.seq if said else None,
-        absent=absent.seq if absent else None,
+        said=phase.ends[said.key] if said else None,
+        absent=phase.ends[absent.key] if absent else None,
     )
 
 

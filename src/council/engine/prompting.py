@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from operator import attrgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -117,7 +117,7 @@ class Prompts:
     ) -> None:
         self.hmac_key = hmac_key.encode()
         self.word_share = word_share  # of the words that prompts ask for; less than 1 to fit a cap
-        self._find = _make_finder(tuple(folders), protocol)
+        self.folders, self.protocol = tuple(folders), protocol
         self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
@@ -126,7 +126,7 @@ class Prompts:
 
         The name is "phase", or "protocol/phase" for any shipped protocol.
         """
-        return self._find(name, seat.name)
+        return _find_prompt(self.folders, self.protocol, name, seat.name)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
@@ -188,19 +188,24 @@ class Prompts:
     def _fill_request(self, variables: dict[str, Any], body: str) -> str:
         """Return the first message of a conversation: `full.md` with the question, the packet and the body."""
         question, packet = variables["question"], variables["packet"]
-        places = {"question": f"{question}", "dossier": "", "body": body}
-        parts = RequestParts()
+        dossier, marks = "", 0
         if not packet.empty:
             text, marks = render_material(packet, question.task)
             if marks:
                 variables["quote"].cleaned["the packet"] = Quotation(text, 0, marks).describe_changes(0)
-            places["dossier"] = _fence("Packet", self.fence_mark("packet"), text)
+            dossier = _fence("Packet", self.fence_mark("packet"), text)
             if schema := variables.get("output_schema") if question.task != "ask" else None:
-                places["body"] = f"{body}\n\nThe fields of your reply:\n\n{json.dumps(schema, indent=1)}"
-            is_review = question.task == "validate"
-            rules = any(file.part == "rules" for file in packet.files)
-            parts = RequestParts(True, is_review, bool(packet.diff), rules, bool(marks))
-        return "".join([places.get(part, part) for part in _split_request(parts)])
+                body = f"{body}\n\nThe fields of your reply:\n\n{json.dumps(schema, indent=1)}"
+        return load_part("full.md").render(
+            question=question,
+            dossier=dossier,
+            body=body,
+            has_packet=not packet.empty,
+            is_review=question.task == "validate",
+            has_diff=bool(packet.diff),
+            has_rules=any(file.part == "rules" for file in packet.files),
+            has_marks=bool(marks),
+        )
 
     def fence_packet(self, packet: Packet, task: str, *, small: bool = False) -> str:
         """Return a packet in its fence, as it is part of the first message."""
@@ -275,23 +280,6 @@ class Quoter:
 PlainContext.plain_types.add(Quoter)
 
 
-class RequestParts(NamedTuple):
-    """What the first message of a conversation has besides the question and the task."""
-
-    has_packet: bool = False
-    is_review: bool = False
-    has_diff: bool = False
-    has_rules: bool = False
-    has_marks: bool = False  # imitated marks in the packet were changed
-
-
-@cache
-def _split_request(parts: RequestParts) -> list[str]:
-    """Return the texts of `full.md`, and the names of its variables between them."""
-    marks = {name: f"\0{name}\0" for name in ("question", "dossier", "body")}
-    return load_part("full.md").render(marks, **parts._asdict()).split("\0")
-
-
 @lru_cache(maxsize=8)  # all seats and phases get the same text
 def render_material(packet: Packet, task: str) -> tuple[str, int]:
     """Return the packet as plain text, with imitated marks changed and nothing else, and how many were found."""
@@ -320,19 +308,12 @@ def request_notes(names: Iterable[str], read_others: bool = False) -> str:
     minds.
     """
     listed = tuple(names)
-    return _render_notes(listed, read_others) if len(listed) > 1 else ""
+    if len(listed) < 2:
+        return ""
+    return "\n\n" + load_part("notes.md").render(names=listed, read_others=read_others).strip()
 
 
-@lru_cache(maxsize=64)
-def _render_notes(names: tuple[str, ...], read_others: bool) -> str:
-    return "\n\n" + load_part("notes.md").render(names=names, read_others=read_others).strip()
-
-
-@lru_cache(maxsize=64)
-def _make_finder(folders: tuple[Path, ...], protocol: str) -> Callable[[str, str], Prompt]:
-    return lru_cache(maxsize=256)(partial(_find_prompt, folders, protocol))
-
-
+@lru_cache(maxsize=256)
 def _find_prompt(folders: tuple[Path, ...], protocol: str, name: str, seat: str) -> Prompt:
     for file in (f"{name}.{seat}.md", f"{name}.md"):
         for path in _list_places(file, folders, protocol):
