@@ -131,9 +131,8 @@ class Billed:
     usd: float
     estimated: bool = False
     in_doubt: bool = False
-    saved: float | None = (
-        None  # by the vendor's prompt cache, negative if writing cost more; None without known use of it
-    )
+    # What the vendor's prompt cache saved, negative if writing cost more; None without known use of it.
+    saved: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +162,7 @@ class Stated:
     seconds: float
     cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
     dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
-    cut_material: list[str] = field(
-        default_factory=list
-    )  # the names in `cut` that are material, not statements of seats
+    cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
     missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
     first_text: float | None = None  # time of its first text in seconds since the epoch, null if it was not streamed
     unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read

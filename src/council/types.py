@@ -302,10 +302,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Image or PDF in the packet, as it is sent to members that accept its kind.
-
-    The text of a PDF is a file of the packet.
-    """
+    """Image or PDF, as it is sent to members that accept it. The text of a PDF is a file of the packet."""
 
     path: str  # attached/NAME
     media_type: str
@@ -444,9 +441,7 @@ class Ask:
     shared: int = 0  # leading characters of the first user message that are the same for every seat
     attachments: tuple[Attachment, ...] = ()  # sent with the first user message
     max_thinking: int | None = None  # limit of the allowance for thinking, in tokens; None: that of the effort
-    cache_points: tuple[
-        int, ...
-    ] = ()  # where the vendor may cache: 0 the end of the shared part, n that of user message n
+    cache_points: tuple[int, ...] = ()  # to cache up to: 0 the end of the shared part, n that of user message n
     cache_key: str = ""  # the same for all requests of a run, for vendors that route requests by it
 
 

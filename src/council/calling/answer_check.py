@@ -107,10 +107,7 @@ class AnswerSize:
 
 
 def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = False) -> Answer:
-    """Return an acceptable answer, or raise its Fault.
-
-    A readable reply with contradictions is accepted after its repair turn.
-    """
+    """Return an acceptable answer, or raise its Fault. Contradictions are accepted after the repair turn."""
     if isinstance(answer, Fault):
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema

@@ -44,9 +44,7 @@ AttemptId = tuple[str, int]  # step key, attempt number
 
 
 def max_answer_tokens(ask: Ask) -> int:
-    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at
-    most 8,192.
-    """
+    """Return the output cap of an answer: that of the ask, or three times its words within fixed limits."""
     if ask.max_tokens is not None or ask.words is None:
         return ask.max_tokens or DEFAULT_MAX_TOKENS
     return min(DEFAULT_MAX_TOKENS, max(MIN_ANSWER_TOKENS, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
@@ -262,18 +260,13 @@ class Budget:
     def _compute_bill(
         self, row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int
     ) -> tuple[float, Charge]:
-        """Return the cost in dollars and how far it is known.
-
-        `attached`: input tokens of a request with attachments.
-        """
+        """Return the cost in dollars and how far it is known. `attached`: input tokens if there are attachments."""
         if isinstance(answer, Answer):
             return _bill_answer(row, attempt, answer, attached)
         delivery = attempt.delivery
         if delivery.is_connecting or (answer.has_status and not self.bills_errors(attempt.member)):
             return 0.0, Charge.EXACT
-        if (
-            answer.kind == "net" and delivery.is_sent
-        ):  # the connection closed at once: the endpoint may have read the request
+        if answer.kind == "net" and delivery.is_sent:  # closed at once: the endpoint may have read the request
             return _bill_cancelled(row, attempt, attached), Charge.IN_DOUBT
         if answer.kind in UNBILLED_FAULTS and not delivery.has_output:
             return 0.0, Charge.EXACT
@@ -306,10 +299,7 @@ class Budget:
         self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", reserved))])
 
     async def _reserve_or_wait(self, hold: Hold, may_wait: bool) -> None:
-        """Reserve the cost.
-
-        If it may, wait while other requests of this run are in flight, because they may release part of theirs.
-        """
+        """Reserve the cost. If it may, wait for requests in flight, which may release a part of theirs."""
         if not self.caps:
             self.store.post(self.record.run, [("reserve", hold.as_row())])
             return

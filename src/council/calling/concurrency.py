@@ -52,10 +52,7 @@ class TurnStore(Protocol):
 
 
 class RateLimit:
-    """Evenly spaced turns for the requests to one provider.
-
-    The turns of several waiting requests are reserved at once.
-    """
+    """Evenly spaced turns for the requests to one provider; those of waiting requests are reserved together."""
 
     def __init__(self, provider: str, per_second: float, store: TurnStore | None = None) -> None:
         """With a store, all processes that use it share the turns."""
@@ -165,9 +162,7 @@ class ConcurrencyLimit:
 
 
 def shared_prefix(ask: Ask) -> str:
-    """Return the text that the requests of all seats begin with, up to the end of the packet; empty without a
-    packet.
-    """
+    """Return the text with which the requests of all seats begin, up to the end of the packet, if there is one."""
     if not ask.shared or ask.bare:
         return ""
     system = "".join(message["content"] for message in ask.messages if message["role"] == "system")

@@ -43,10 +43,7 @@ class FallbackPolicy:
         return policy
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:
-        """Return the member that served the seat before, else the first with an unused vendor.
-
-        Vendors that are down come last.
-        """
+        """Return the member that served the seat before, else one with an unused vendor; vendors that are down last."""
         vendors_in_use = {vendor for other, vendor in self.serving_vendors.items() if other != seat}
         last_member = self.last_member.get(seat)
         return min(
@@ -86,7 +83,6 @@ class FallbackPolicy:
 
     def exclusion_state(self, seat: str, member: str) -> FinalState | None:
         """Return the state that excludes a member from this seat, or None."""
-        is_missing = (
-            member in self.missing_models and member not in self.last_member.values()
-        )  # a model that answered exists
+        # A model that answered exists.
+        is_missing = member in self.missing_models and member not in self.last_member.values()
         return "failed(model)" if is_missing else self.excluded.get((seat, member))

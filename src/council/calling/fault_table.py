@@ -51,9 +51,7 @@ FAULT_TABLE = {
     "size": FaultPolicy(1, "failed(size)", backs_off=False, change="shrunk"),
     "model": FaultPolicy(0, "failed(model)"),
     "auth": FaultPolicy(0, "failed(auth)", is_vendor_wide=True),
-    "endpoint": FaultPolicy(
-        0, "failed(endpoint)", is_vendor_wide=True
-    ),  # a server answers, but it is not a model endpoint
+    "endpoint": FaultPolicy(0, "failed(endpoint)", is_vendor_wide=True),  # a server, but not of a model
     "parameter": FaultPolicy(1, "failed(parameter)", backs_off=False, change="bare"),
     "member": FaultPolicy(0, "failed(member)"),  # its code raised an exception
     "script": FaultPolicy(0, "failed(script)"),
@@ -136,9 +134,8 @@ def next_attempt(failed: FailedAttempt) -> NextAttempt | None:
 
 
 def _raise_temperature(failed: FailedAttempt) -> NextAttempt:
-    temperature = (
-        SECOND_RETRY_TEMPERATURE if (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE else RETRY_TEMPERATURE
-    )
+    is_raised = (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE
+    temperature = SECOND_RETRY_TEMPERATURE if is_raised else RETRY_TEMPERATURE
     return NextAttempt(replace(failed.ask, temperature=temperature), f"retry: {failed.fault.detail}")
 
 

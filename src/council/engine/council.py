@@ -335,10 +335,7 @@ class Council:
             return absence
 
     async def look(self, seat: Seat, wanted: LookupQuery | list[LookupQuery]) -> list[LookupRow]:
-        """Return the results of read-only look-ups through the packet gate.
-
-        Each request of a list is a separate step.
-        """
+        """Return the results of read-only look-ups through the packet gate; each of a list is a separate step."""
         if not isinstance(wanted, list):
             return await self._look(seat.name, wanted)
         named = [(f"{seat.name}/{n}", query) for n, query in enumerate(wanted, 1)]
@@ -397,10 +394,7 @@ class Council:
         return said
 
     def with_context(self, **variables: Any) -> Self:
-        """Return a Council of this run whose prompts get other variables.
-
-        Its phases may run beside those of this one.
-        """
+        """Return a Council of this run whose prompts get other variables. Its phases may run beside its own."""
         council = copy(self)
         council.context = {**self.context, **variables}
         return council

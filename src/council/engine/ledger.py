@@ -55,9 +55,7 @@ def compute_fingerprint(ask: Ask, member: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
-    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged
-    fingerprint.
-    """
+    """Results of the parent that a fork reuses: all earlier phases, and steps with an unchanged fingerprint."""
 
     record: Record
     earlier_phases: frozenset[str]
@@ -160,10 +158,7 @@ class Ledger:
         self.live_texts: dict[str, LiveText] = {}  # streamed texts of statements that are not finished
 
     def _now(self) -> float:
-        """Return the time of an event.
-
-        Setting the clock of the system changes neither the order of events nor durations.
-        """
+        """Return the time of an event. A change of the system's clock changes neither their order nor durations."""
         return time.monotonic() + self._clock_offset
 
     # Events: each gets a number and a time, and is passed to the listener.
@@ -311,10 +306,7 @@ class Ledger:
         return any((one.key, one.member, one.by) == (hedge.key, hedge.member, hedge.by) for one in recorded)
 
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None = None) -> None:
-        """Queue the result and its bill.
-
-        If it is accepted, it is stored in the same transaction as the step's result.
-        """
+        """Queue the result and its bill. An accepted one is stored in the transaction of the step's result."""
         attempt.result, attempt.body = result, b""  # the store has it
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])

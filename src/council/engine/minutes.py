@@ -105,10 +105,7 @@ class SeatMinutes:
 
     @property
     def ok(self) -> bool:
-        """Return whether its answer counts.
-
-        A truncated answer counts unless it was recorded as an absence (has a reason).
-        """
+        """Return whether its answer counts. A truncated answer counts unless it is an absence, with a reason."""
         return self.state in OK_STATES or (self.state == "truncated" and not self.reason)
 
 
@@ -196,6 +193,11 @@ class Minutes:
         return [seat for seat in seats if seat.state != "waiting"] if has_skipped else seats
 
     @property
+    def council_seats(self) -> list[SeatMinutes]:
+        """The seats of the plan, then the chair."""
+        return [*self.planned_seats, *([self.chair] if self.chair else [])]
+
+    @property
     def all_seats(self) -> list[SeatMinutes]:
         return [*self.seats.values(), *([self.chair] if self.chair else [])]
 
@@ -249,9 +251,7 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def statements_of(self, seat: str) -> list[StatementMinutes]:
-        """Return the seat's statements to the council, without its requests for look-ups and its words to its
-        helpers.
-        """
+        """Return the seat's statements to the council, without requests for look-ups and words to its helpers."""
         return [
             phase.said[seat]
             for phase in self.phases.values()

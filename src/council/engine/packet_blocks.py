@@ -31,9 +31,7 @@ STATES = {
 
 
 def render_packet(packet: Packet, task: str) -> str:
-    """Return the packet as plain text: what is judged, the changes, then what helps to judge them, then what is
-    missing.
-    """
+    """Return the packet as plain text: the changes, what is judged, what helps to judge it, and what is missing."""
     added = list_added_files(packet)
     files = [file for file in packet.files if file not in added]
     named = [file for file in files if not file.part]

@@ -122,19 +122,13 @@ class Prompts:
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
     def find(self, name: str, seat: Seat) -> Prompt:
-        """Return `phase.<seat>.md` if it exists, else `phase.md`.
-
-        The name is "phase", or "protocol/phase" for any shipped protocol.
-        """
+        """Return `phase.<seat>.md`, else `phase.md`; for another shipped protocol the name is "protocol/phase"."""
         return _find_prompt(self.folders, self.protocol, name, seat.name)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
     ) -> RenderedPrompt:
-        """Render the exact messages for a seat.
-
-        `key` is the key of the step, from which the fence marks are derived.
-        """
+        """Render the messages for a seat. The fence marks are derived from `key`, the key of the step."""
         prompt = self.find(name, seat)
         if missing := prompt.required_variables - variables.keys() - GIVEN_VARIABLES:
             first = min(missing)
@@ -172,10 +166,7 @@ class Prompts:
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
 
     def _shared_length(self, messages: tuple[Message, ...], question: str) -> int:
-        """Return the length up to the end of the packet, or of the question if there is no packet.
-
-        The parts that differ between seats follow it.
-        """
+        """Return the length up to the end of the packet or else of the question: what follows differs between seats."""
         first = next(message["content"] for message in messages if message["role"] == "user")
         mark = self.fence_mark("packet")
         start = first.find(f"<<<Packet {mark}\n") if "<<<Packet " in first else -1
@@ -441,9 +432,7 @@ def _collect_texts(value: Any) -> list[tuple[str, str]]:
 
 
 def _truncate_words(text: str, max_words: int) -> str:
-    """Return the first words on one line, without the quotation marks that enclose it in the prompt of a small
-    member.
-    """
+    """Return the first words on one line, without the quotation marks that enclose it in a small prompt."""
     words = QUOTATION_MARKS.sub("'", text).split()
     return " ".join(words) if len(words) <= max_words else " ".join(words[:max_words]) + " …"
 
@@ -540,9 +529,7 @@ def clean_quotation(text: str) -> Quotation:
 
 
 def neutralize_marks(text: str) -> tuple[str, int]:
-    """Return the text with imitated marks changed, and how many were found: `0123456789ab>>>` becomes
-    `0123456789ab)))`.
-    """
+    """Return the text with imitated marks changed, and how many were found: `0a1b…>>>` becomes `0a1b…)))`."""
     text, total = OVERLAYS.sub("", text), 0
     while found := find_marks(text):
         total += len(found)

@@ -120,9 +120,7 @@ class Reply(BaseModel):
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the
-        protocol.
-        """
+        """Return the rehearsal answer of request n; `plain` is a valid one, `options` those of the protocol."""
         return plain if agree else cls.vary(plain, n)
 
     @classmethod
@@ -136,9 +134,7 @@ def _empty_value(annotation: Any) -> Any:
 
 
 def one_row_per(field: str) -> Any:
-    """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of
-    strings).
-    """
+    """Mark a list that needs one row per allowed value of the rows' field, or of the strings themselves."""
     return {"each": field}
 
 
@@ -401,11 +397,8 @@ def _salvage(reply: type[R], given: Json, choices: Choices, unknown: Sequence[Pl
     """Return the reply without the values that do not fit, or None if an essential one is among them."""
     if not given.keys() & reply.model_fields.keys():
         return None
-    given, places, losses = (
-        dict(given),
-        list(unknown),
-        dict[Place, Loss](),
-    )  # rows and parts are copies of the form reader
+    # Rows and parts are copies of the form reader.
+    given, places, losses = dict(given), list(unknown), dict[Place, Loss]()
     for _ in range(MAX_SALVAGE_STEPS):
         read, wrong = _validate(reply, given)
         places += wrong

@@ -299,10 +299,7 @@ _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "sev
 
 
 def names_all(value: Any, count: int) -> bool:
-    """Return whether a text names all of a number of things: "all three advisors".
-
-    "Both" of three names none of them.
-    """
+    """Return whether a text names all of a number of things: "all three advisors", but not "both" of three."""
     if not isinstance(value, str) or len(value) >= 40 or not _ALL.fullmatch(value):
         return False
     return all(_COUNTS.get(word, count) == count for word in re.findall(r"[a-z]+", value.casefold()))
@@ -378,9 +375,7 @@ _IN_BRACKETS = re.compile(r"[^()]*\(([^()]+)\)[^()]*")
 
 
 def match_choice(value: str, allowed: Collection[str], titles: Mapping[str, str] = NO_TITLES) -> str | None:
-    """Return the allowed value that a text names, also with a title or other words around it; None if it names no
-    single one.
-    """
+    """Return the only allowed value that a text names, also with a title or other words around it, or None."""
     if value in allowed:
         return value
     plain = _plain_choices(allowed, titles)

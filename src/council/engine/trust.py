@@ -71,10 +71,7 @@ class Trust:
 
 
 def compute_trust(minutes: Minutes, degraded: Sequence[DegradedRow] | None = None) -> Trust:
-    """Return the trust in the answer of a run. The lowest level of its facts wins.
-
-    `degraded` are the rows of `build_degraded_rows`, if they are known.
-    """
+    """Return the trust in an answer: the lowest level of its facts. `degraded`: its rows, if they are known."""
     rows = build_degraded_rows(minutes) if degraded is None else degraded
     facts = [*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]
     level = lowest_level(facts)
