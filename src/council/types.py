@@ -272,22 +272,19 @@ class PacketFile:
 
     def list_blocks(self) -> list[list[tuple[int, str]] | tuple[int, int]]:
         """Return the included lines in blocks, and between them the first and last line of what is left out."""
-        rows = self.number_lines()
         blocks: list[list[tuple[int, str]] | tuple[int, int]] = []
-        expected, start = 1, 0
-        for n, (number, _) in enumerate(rows):
-            if number == expected + n - start:
-                continue
-            if n > start:
-                blocks.append(rows[start:n])
-            if number > expected + n - start:
-                blocks.append((expected + n - start, number - 1))
-            expected, start = number, n
-        if rows[start:]:
-            blocks.append(rows[start:])
-        last = rows[-1][0] if rows else 0
-        if self.ranges and last < self.lines:
-            blocks.append((last + 1, self.lines))
+        block: list[tuple[int, str]] = []
+        expected = 1
+        for number, text in self.number_lines():
+            if number > expected:
+                blocks.append((expected, number - 1))
+            if number != expected or not block:
+                block = []
+                blocks.append(block)
+            block.append((number, text))
+            expected = number + 1
+        if self.ranges and expected <= self.lines:
+            blocks.append((expected, self.lines))
         return blocks
 
 
@@ -527,7 +524,7 @@ class Step:
     timeout: float | None = None  # seconds of each member for all its attempts; None: the member's default
     shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
     is_chair: bool = False  # a chair may not be replaced by another seat
-    watch: SeatWatch | None = None
+    watch: SeatWatch = field(default_factory=SeatWatch)
     reply: type[Any] | None = None  # type of the reply; None for free text
     read_partial: Callable[[str], PartialReply | None] = lambda text: None
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used

@@ -37,7 +37,6 @@ from council.types import (
     Ask,
     FinalState,
     Outcome,
-    SeatWatch,
     Step,
     Usage,
     current_delivery,
@@ -53,8 +52,7 @@ class Journal(Protocol):
     """Ledger interface that the retry loop uses."""
 
     def attempts(self, key: str) -> list[Attempt]: ...
-    def reported_attempts(self, key: str) -> int: ...
-    def closed_attempts(self, key: str) -> int: ...
+    def past_attempts(self, key: str) -> tuple[int, int]: ...
     async def record_attempt(self, event: ev.Attempted, body: bytes, hedge: ev.Hedged | None = None) -> Attempt: ...
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
@@ -238,19 +236,16 @@ class RetryLoop:
 
     async def run(self) -> Outcome:
         journal = self.caller.journal
-        self.reported_attempts = journal.reported_attempts(self.key)
-        open_attempts = journal.attempts(self.key)[journal.closed_attempts(self.key) :]
+        self.reported_attempts, closed_attempts = journal.past_attempts(self.key)
+        open_attempts = journal.attempts(self.key)[closed_attempts:]
         self.recorded_attempts = select_recorded(open_attempts, resend=self.caller.resend)
         for attempt in journal.attempts(self.key):
             if attempt.result is None and attempt not in self.recorded_attempts:
                 self._charge_in_doubt(attempt)
         started = self.now()
         try:
-            if self.step.watch:
-                async with asyncio.timeout(None) as self.timeout:
-                    self.step.watch.drop = self._drop_seat
-                    outcome = await self._try_chain()
-            else:
+            async with asyncio.timeout(None) as self.timeout:
+                self.step.watch.drop = self._drop_seat
                 outcome = await self._try_chain()
         except TimeoutError:
             outcome = self._end_dropped_seat()
@@ -498,7 +493,7 @@ class RetryLoop:
     async def _send(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
     ) -> Answer | Fault:
-        detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()
+        detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet

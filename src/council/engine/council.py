@@ -247,13 +247,13 @@ class Council:
         """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
         past: Mapping[str, Statement[Any]] = after or {}
         request = Request(prompt, reply, choices or {}, timeout, variables)
-        watches = [None if self.grace is None else SeatWatch() for _ in seats]
+        watches = [SeatWatch() for _ in seats]
         asked = [
             self._ask_seat(seat, request, past.get(seat.name), watch)
             for seat, watch in zip(seats, watches, strict=True)
         ]
         enough = max(1, self.quorum if quorum is None else quorum)
-        grace = None if self.grace is None else Grace(self.grace, [watch for watch in watches if watch], enough)
+        grace = None if self.grace is None else Grace(self.grace, watches, enough)
         return self._make_round(await gather_or_cancel(asked, grace), quorum)
 
     @overload
@@ -510,7 +510,7 @@ class Council:
             request.timeout,
             shrink,
             seat.name == self._chair_name,
-            watch,
+            watch or SeatWatch(),
             reply=reply,
             review=review,
             read_partial=read_part,

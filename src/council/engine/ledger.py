@@ -273,15 +273,12 @@ class Ledger:
     def attempts(self, key: str) -> list[Attempt]:
         return self.record.attempts.setdefault(key, [])
 
-    def reported_attempts(self, key: str) -> int:
-        """Return the number of attempts whose tokens an absence of this step has reported."""
+    def past_attempts(self, key: str) -> tuple[int, int]:
+        """Return the numbers of attempts whose tokens an absence has reported, and of those that are not used again:
+        they were made before the run ended without enough answers.
+        """
         past = self._past_absences.get(key)
-        return past.attempts if past else 0
-
-    def closed_attempts(self, key: str) -> int:
-        """Return the number of attempts before the run ended without enough answers. They are not used again."""
-        past = self._past_absences.get(key)
-        return past.closed_attempts if past else 0
+        return (past.attempts, past.closed_attempts) if past else (0, 0)
 
     async def record_attempt(self, event: ev.Attempted, body: bytes, hedge: ev.Hedged | None = None) -> Attempt:
         """Store an attempt, and in the same transaction the hedge that it is a part of."""

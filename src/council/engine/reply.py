@@ -19,7 +19,16 @@ from council.engine.reply_form import also_named as also_named
 from council.engine.reply_form import main_field as main_field
 from council.engine.reply_sections import read_sections
 from council.errors import Fault
-from council.json_text import clean_text, close_json, cut_json, escape_inner_quotes, find_json, iter_strings, load_json
+from council.json_text import (
+    Ambiguous,
+    clean_text,
+    close_json,
+    cut_json,
+    escape_inner_quotes,
+    find_json,
+    iter_strings,
+    load_json,
+)
 from council.text_cleanup import single_line, squash
 from council.types import Json, JsonSchema, PartialReply, Step
 
@@ -234,7 +243,7 @@ class _FoundReplies(NamedTuple):
 def _find_replies(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> _FoundReplies:
     try:
         values, problem = [load_json(text)], ""
-    except ValueError:
+    except (Ambiguous, ValueError):
         values, problem = find_json(text)
     found = _FoundReplies([], [], [], problem)
     for value in values:
@@ -614,19 +623,14 @@ def _find_unknown_values(value: Any, choices: Choices, place: str = "") -> Itera
 
 # Problems, worded for the model
 
-_EXPECTED = {
-    "string_type": "text",
-    "list_type": "a list",
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
+_EXPECTED = {  # by the start of pydantic's type of error: int_type, int_parsing, int_from_float
+    "string": "text",
+    "list": "a list",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "dict": "an object",
+    "model": "an object",
 }
 
 
@@ -641,8 +645,8 @@ def _format_problem(problem: Any) -> str:
     if kind == "literal_error":
         allowed = str(problem["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
         text = f"{_quote(value)} is not one of {allowed}"
-    elif kind in _EXPECTED:
-        text = f"{_quote(value)} is not {_EXPECTED[kind]}"
+    elif kind.endswith(("_type", "_parsing", "_from_float")):
+        text = f"{_quote(value)} is not {_EXPECTED[kind.partition('_')[0]]}"
     else:
         text = str(problem["msg"]).removeprefix("Value error, ")
     return f"{place}: {text}" if place else text
