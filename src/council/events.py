@@ -275,26 +275,8 @@ class Closed:
         return self.stopped in ("chair", "quorum") or (self.status == "incomplete" and not self.stopped)
 
 
-Event = (
-    Convened
-    | Resumed
-    | PhaseStarted
-    | PhaseEnded
-    | Asked
-    | Attempted
-    | Hedged
-    | Faulted
-    | Billed
-    | Delta
-    | Stated
-    | WasAbsent
-    | LookedUp
-    | Noted
-    | Labelled
-    | Voted
-    | Fetching
-    | Closed
-)
+StepEvent = Asked | Attempted | Hedged | Faulted | Billed | Delta | Stated | WasAbsent | LookedUp
+Event = Convened | Resumed | PhaseStarted | PhaseEnded | StepEvent | Noted | Labelled | Voted | Fetching | Closed
 TRANSIENT_EVENTS = (Delta, Fetching)  # streamed, never stored
 EVENT_BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event)}
 

@@ -17,30 +17,12 @@ OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # of an issue, the most severe first
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 _STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
-FinalState = Literal[  # how a step of a seat ended
-    "ok",
-    "ok_repaired",
-    "truncated",
-    "degenerate",
-    "refused",
-    "in_doubt",
-    "timed_out",
-    "skipped(budget)",
-    "skipped(cancel)",
-    "failed(net)",
-    "failed(rate)",
-    "failed(quota)",
-    "failed(overload)",
-    "failed(server)",
-    "failed(schema)",
-    "failed(size)",
-    "failed(model)",
-    "failed(auth)",
-    "failed(endpoint)",
-    "failed(parameter)",
-    "failed(member)",
-    "failed(script)",
-    "failed(flood)",
+AnswerState = Literal["ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out"]
+SkippedState = Literal["skipped(budget)", "skipped(cancel)"]
+ServiceFailure = Literal["failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)"]
+RequestFailure = Literal["failed(schema)", "failed(size)", "failed(model)", "failed(auth)", "failed(endpoint)"]
+MemberFailure = Literal["failed(parameter)", "failed(member)", "failed(script)", "failed(flood)"]
+CommandFailure = Literal[
     "failed(cli:start)",
     "failed(cli:exit)",
     "failed(cli:error)",
@@ -48,6 +30,8 @@ FinalState = Literal[  # how a step of a seat ended
     "failed(cli:flood)",
     "failed(cli:silent)",
 ]
+# How a step of a seat ended.
+FinalState = Literal[AnswerState, SkippedState, ServiceFailure, RequestFailure, MemberFailure, CommandFailure]
 # The state of a seat in a view.
 SeatState = FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
 OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
@@ -786,49 +770,27 @@ LowFactKind = Literal[
     "error_dismissed_fatal",
     "low_confidence",
 ]
+AgreementFactKind = Literal["one_vendor", "partial_agreement", "not_assessed", "in_turn"]
+RulingFactKind = Literal["modified", "landed", "unruled", "unclear_ruling", "unsupported_rejection"]
+CheckFactKind = Literal["error_open", "error_dismissed", "error_corrected", "not_checked", "confirmed_by_reader"]
+DoubtFactKind = Literal[
+    "not_argued", "doubts", "self_attacked", "unsettled_flag", "low_marks", "unsure", "no_confidence"
+]
+EvidenceFactKind = Literal["contested_points", "no_evidence", "no_sources", "no_quote"]
+VoiceFactKind = Literal["shared_member", "own_attack", "inconsistent", "substituted", "weak_flip"]
+BallotFactKind = Literal["ballots_differ", "few_ballots"]
+DegradedFactKind = Literal["missed_phase", "fallback", "cut", "unseen", "truncated", "prose", "partly_read", "dropped"]
 MediumFactKind = Literal[
     "strongest_absent",
     "absent",
-    "one_vendor",
-    "partial_agreement",
-    "not_assessed",
-    "in_turn",
-    "modified",
-    "landed",
-    "unruled",
-    "unclear_ruling",
-    "unsupported_rejection",
-    "error_open",
-    "error_dismissed",
-    "error_corrected",
-    "not_checked",
-    "confirmed_by_reader",
-    "not_argued",
-    "doubts",
-    "self_attacked",
-    "unsettled_flag",
-    "low_marks",
-    "unsure",
-    "no_confidence",
-    "contested_points",
-    "no_evidence",
-    "no_sources",
-    "no_quote",
-    "shared_member",
-    "own_attack",
-    "inconsistent",
-    "substituted",
-    "weak_flip",
-    "ballots_differ",
-    "few_ballots",
-    "missed_phase",
-    "fallback",
-    "cut",
-    "unseen",
-    "truncated",
-    "prose",
-    "partly_read",
-    "dropped",
+    AgreementFactKind,
+    RulingFactKind,
+    CheckFactKind,
+    DoubtFactKind,
+    EvidenceFactKind,
+    VoiceFactKind,
+    BallotFactKind,
+    DegradedFactKind,
     "coverage_hole",
     "degraded",
     "medium_confidence",
