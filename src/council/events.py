@@ -131,8 +131,7 @@ class Billed:
     usd: float
     estimated: bool = False
     in_doubt: bool = False
-    # What the vendor's prompt cache saved, negative if writing cost more; None without known use of it.
-    saved: float | None = None
+    saved: float | None = None  # by the vendor's cache, negative if writing cost more; null without known use of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -561,11 +561,9 @@ class Outcome:
             "seconds": self.seconds,
         }
         if self.cut:
-            result["cut"] = list(self.cut)
+            result |= {"cut": list(self.cut), "cut_material": list(self.cut_material)}
         if self.dropped:
             result["dropped"] = list(self.dropped)
-        if self.cut:
-            result["cut_material"] = list(self.cut_material)
         return result
 
     @classmethod

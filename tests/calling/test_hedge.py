@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
-from council.calling.hedge import MIN_SAMPLES, HedgePolicy, hedge_with, usual_seconds
+from council.calling.hedge import MIN_SAMPLES, HedgedLoop, HedgePolicy, usual_seconds
 from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.members.base import Member
@@ -64,7 +65,7 @@ async def hedged(
         budget or unpriced(ledger),
         lambda member: 60.0,
         resend,
-        make_loop=hedge_with(HedgePolicy(past_seconds)),
+        make_loop=partial(HedgedLoop, policy=HedgePolicy(past_seconds)),
         **more,
     )
     return await caller(the_step)
@@ -317,7 +318,7 @@ async def test_attempts_of_two_members_are_replayed_to_their_own_member(ledger: 
         ledger,
         unpriced(ledger),
         lambda member: 60.0,
-        make_loop=hedge_with(HedgePolicy(past_seconds)),
+        make_loop=partial(HedgedLoop, policy=HedgePolicy(past_seconds)),
     )
     task = asyncio.ensure_future(caller(step("one", "two")))
     await rival.reached.wait()

@@ -226,7 +226,7 @@ class Budget:
         if price == FREE:
             return 0.0
         if price is None:
-            self._record_unpriced(key, n, member.name, None)
+            self._record_unpriced(key, n, member.name)
             return None
         tokens = _input_tokens(body)
         if ask.attachments:
@@ -292,11 +292,11 @@ class Budget:
         price_json = json.dumps(price.as_json())
         return Hold(key, n, member, now, local_date(now), price_json, nanos, run, day, user, self.caps.user)
 
-    def _record_unpriced(self, key: str, n: int, member: str, reserved: int | None) -> None:
+    def _record_unpriced(self, key: str, n: int, member: str) -> None:
         """Record a request without a known price. Nothing is reserved for it."""
         now = time.time()
-        self.record.spending[key, n] = SpendingRow(member, None, reserved)
-        self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", reserved))])
+        self.record.spending[key, n] = SpendingRow(member, None, None)
+        self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", None))])
 
     async def _reserve_or_wait(self, hold: Hold, may_wait: bool) -> None:
         """Reserve the cost. If it may, wait for requests in flight, which may release a part of theirs."""

@@ -16,11 +16,11 @@ from typing import Any
 from council import events as ev
 from council.calling.concurrency import Slot
 from council.calling.fault_table import NextAttempt
-from council.calling.retry import Caller, MemberDeadline, RetryLoop, result_to_json
+from council.calling.retry import MemberDeadline, RetryLoop, result_to_json
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.store.interface import Attempt
-from council.types import Answer, Ask, Outcome, Step
+from council.types import Answer, Ask, Outcome
 
 MIN_SAMPLES = 20
 QUANTILE = 0.95
@@ -91,6 +91,7 @@ class Race:
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
 
 
+@dataclass(kw_only=True)
 class HedgedLoop(RetryLoop):
     """Retry loop that asks a second member while the requested one is slow."""
 
@@ -213,14 +214,3 @@ class HedgedLoop(RetryLoop):
         outcome = super()._give_up(deadline, fault)
         self.usable_reply = kept
         return outcome
-
-
-def hedge_with(policy: HedgePolicy) -> Callable[[Caller, Step], RetryLoop]:
-    """Return what makes the loops of a run that hedges."""
-
-    def make_loop(caller: Caller, step: Step) -> RetryLoop:
-        loop = HedgedLoop(caller, step)
-        loop.policy = policy
-        return loop
-
-    return make_loop

@@ -68,8 +68,21 @@ class Request:
     choices: Choices
     timeout: float | None
     variables: dict[str, Any]
-    review: Callable[[Any], str] | None = None
-    final: bool | None = None
+    review: Callable[[Any], str] | None
+    final: bool | None
+
+
+def _make_request(
+    prompt: str,
+    *,
+    reply: type[Reply] | None = None,
+    choices: Choices | None = None,
+    timeout: float | None = None,
+    review: Callable[[Any], str] | None = None,
+    final: bool | None = None,
+    **variables: Any,
+) -> Request:
+    return Request(prompt, reply, choices or {}, timeout, variables, review, final)
 
 
 @dataclass(slots=True)
@@ -179,17 +192,7 @@ class Council:
         **variables: Any,
     ) -> Statement[R | None]: ...
     async def ask(
-        self,
-        seat: Seat,
-        prompt: str,
-        *,
-        reply: type[Any] | None = None,
-        choices: Choices | None = None,
-        after: Statement[Any] | None = None,
-        timeout: float | None = None,
-        review: Callable[[Any], str] | None = None,
-        final: bool | None = None,
-        **variables: Any,
+        self, seat: Seat, prompt: str, *, after: Statement[Any] | None = None, **given: Any
     ) -> Statement[Any]:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
@@ -197,8 +200,7 @@ class Council:
         the reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run,
         from which wrappers and openings are removed; without it the chair's is.
         """
-        request = Request(prompt, reply, choices or {}, timeout, variables, review, final)
-        heard = await self._ask_seat(seat, request, after)
+        heard = await self._ask_seat(seat, _make_request(prompt, **given), after)
         if isinstance(heard, Statement):
             return heard
         if heard.state == BUDGET_SKIPPED:
@@ -237,16 +239,13 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: type[Any] | None = None,
-        choices: Choices | None = None,
         after: Round[Any] | None = None,
-        timeout: float | None = None,
         quorum: int | None = None,
-        **variables: Any,
+        **given: Any,
     ) -> Round[Any]:
         """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
         past: Mapping[str, Statement[Any]] = after or {}
-        request = Request(prompt, reply, choices or {}, timeout, variables)
+        request = _make_request(prompt, **given)
         watches = [SeatWatch() for _ in seats]
         asked = [
             self._ask_seat(seat, request, past.get(seat.name), watch)
@@ -278,22 +277,12 @@ class Council:
         timeout: float | None = None,
         **variables: Any,
     ) -> Round[R | None]: ...
-    async def relay(
-        self,
-        seats: Sequence[Seat],
-        prompt: str,
-        *,
-        reply: type[Any] | None = None,
-        choices: Choices | None = None,
-        timeout: float | None = None,
-        **variables: Any,
-    ) -> Round[Any]:
+    async def relay(self, seats: Sequence[Seat], prompt: str, **given: Any) -> Round[Any]:
         """Ask the seats one after another; each template gets `heard`, the earlier statements."""
         heard: list[Statement[Any] | Absence] = []
         for seat in seats:
             before = [said for said in heard if isinstance(said, Statement)]
-            request = Request(prompt, reply, choices or {}, timeout, {**variables, "heard": before})
-            heard.append(await self._ask_seat(seat, request, None))
+            heard.append(await self._ask_seat(seat, _make_request(prompt, **given, heard=before), None))
             if isinstance(heard[-1], Absence) and heard[-1].state == BUDGET_SKIPPED:
                 break
         return self._make_round(heard)

@@ -253,7 +253,7 @@ class RunContext:
 
 
 def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
-    from council.calling.hedge import HedgePolicy, hedge_with
+    from council.calling.hedge import HedgedLoop, HedgePolicy
 
     async def past_seconds(member: str) -> list[float]:
         try:
@@ -261,7 +261,7 @@ def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
         except StoreError:  # a busy store does not stop a run
             return []
 
-    return hedge_with(HedgePolicy(past_seconds))
+    return partial(HedgedLoop, policy=HedgePolicy(past_seconds))
 
 
 def _make_lookup_effect(root: Path, *, redact: bool) -> Callable[[LookupQuery], Awaitable[Sequence[LookupRow]]]:
