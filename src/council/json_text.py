@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from council.types import repair_surrogates
+from council.types import map_strings, repair_surrogates
 
 MAX_DEPTH = 100  # nested brackets
 MAX_VALUES = 20  # values in one text
@@ -236,11 +236,7 @@ def _describe(error: ValueError) -> str:
 
 def clean_strings(value: Any) -> Any:
     """Return the value without NUL characters and lone surrogates, which can be neither stored nor sent."""
-    if isinstance(value, str):
-        return repair_surrogates(value.replace("\x00", ""))
-    if isinstance(value, dict):
-        return {clean_strings(key): clean_strings(item) for key, item in value.items()}
-    return [clean_strings(item) for item in value] if isinstance(value, list | tuple) else value
+    return map_strings(value, lambda text: repair_surrogates(text.replace("\x00", "")))
 
 
 def iter_strings(value: Any) -> Iterator[str]:

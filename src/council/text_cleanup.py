@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from council.types import repair_surrogates
+from council.types import map_strings, repair_surrogates
 
 # Zero-width and direction marks, soft hyphens, tags, variation selectors except the emoji one, controls except tab and
 # line ends. A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
@@ -215,13 +215,7 @@ def first_sentence(text: str) -> str:
 
 def clean_json(value: Any) -> Any:
     """Clean every string in a JSON value."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(str(key)): clean_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean_json(item) for item in value]
-    return value
+    return map_strings(value, clean)
 
 
 # Commands of CI systems, which run them wherever they read them in a log
@@ -243,11 +237,8 @@ def neutralize_commands(text: str, syntax: Syntax = "text") -> str:
     """
     if not any(hint in text for hint in _CI_HINTS):
         return text
-    return _CI_COMMAND.sub(lambda found: found[0][:-1] + _escape_char(found[0][-1], syntax), text)
-
-
-def _escape_char(char: str, syntax: Syntax) -> str:
-    return {"text": f"{char} ", "json": f"\\u{ord(char):04x}", "xml": f"&#{ord(char)};"}[syntax]
+    forms = {"text": "{0} ", "json": "\\u{1:04x}", "xml": "&#{1};"}
+    return _CI_COMMAND.sub(lambda found: found[0][:-1] + forms[syntax].format(found[0][-1], ord(found[0][-1])), text)
 
 
 # Lines of a model that look like ours

@@ -101,6 +101,15 @@ def repair_surrogates(text: str) -> str:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each string in it changed, also the keys."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(str(key)): map_strings(item, change) for key, item in value.items()}
+    return [map_strings(item, change) for item in value] if isinstance(value, list | tuple) else value
+
+
 DEFAULT_PACKET_TOKENS = 30_000  # of the material of a review
 
 

@@ -120,7 +120,8 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
     if piece := find_loop(answer.text):
         raise Fault("loop", describe_loop(piece), said=answer.text)
     is_cut = answer.finish == "length" and not (step.ask.schema is None and ends_in_notes(answer.text))
-    if is_cut and not _is_capped_on_purpose(answer, step):
+    is_short = step.ask.schema is None and step.ask.max_tokens is not None  # free text of a small member
+    if is_cut and not (is_short and answer.text.strip()):
         raise Fault("length", "the answer was cut at its length limit", said=answer.text)
     shown = answer.text if step.ask.schema else without_notes(answer.text)
     if not shown.strip():
@@ -210,11 +211,6 @@ def _collect_choices(schema: Any) -> set[Any]:
         return set()
     own = {choice for choice in (*schema.get("enum", ()), schema.get("const")) if isinstance(choice, str)}
     return own | {choice for item in schema.values() for choice in _collect_choices(item)}
-
-
-def _is_capped_on_purpose(answer: Answer, step: Step) -> bool:
-    """Return whether the length limit was intended: free text of a small member."""
-    return step.ask.schema is None and step.ask.max_tokens is not None and bool(answer.text.strip())
 
 
 def _trim_to_last_sentence(text: str) -> str:

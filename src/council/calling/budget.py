@@ -7,10 +7,10 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
-from typing import Protocol, TypedDict
+from typing import TypedDict, cast
 
 from council import events as ev
 from council.errors import BudgetSpent, Fault
@@ -28,7 +28,7 @@ from council.money import (
     usd_to_nanos,
 )
 from council.settings.catalogue import is_reasoning
-from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Hold, Record, Row, SpendingRow
+from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Hold, Record, SpendingRow, Store
 from council.types import Answer, Ask, Usage, estimate_tokens
 
 TOKENS_PER_WORD = 1.4
@@ -105,12 +105,7 @@ class OutputLimits:
         return self.words < 1 or self.low_effort
 
     def as_json(self) -> OutputLimitsObject:
-        return {
-            "share": self.share,
-            "words": self.words,
-            "max_thinking": self.max_thinking,
-            "low_effort": self.low_effort,
-        }
+        return cast("OutputLimitsObject", asdict(self))
 
 
 FULL_OUTPUT = OutputLimits()
@@ -180,18 +175,11 @@ class Caps:
         return self.run is not None or self.day is not None or self.user_day is not None
 
 
-class BudgetStore(Protocol):
-    """Store interface that the budget uses."""
-
-    def post(self, run: str, rows: Sequence[Row]) -> None: ...
-    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None: ...
-
-
 @dataclass(slots=True)
 class Budget:
     """Budget over the spending rows of the store, which all processes share."""
 
-    store: BudgetStore
+    store: Store
     record: Record
     price: Callable[[Member], Price | None]
     caps: Caps = Caps()
@@ -226,7 +214,10 @@ class Budget:
         if price == FREE:
             return 0.0
         if price is None:
-            self._record_unpriced(key, n, member.name)
+            now = time.time()
+            self.record.spending[key, n] = SpendingRow(member.name, None, None)
+            row = (key, n, member.name, now, local_date(now), "", None)
+            self.store.post(self.record.run, [("reserve", row)])
             return None
         tokens = _input_tokens(body)
         if ask.attachments:
@@ -291,12 +282,6 @@ class Budget:
         run, day, user = (None if cap is None else usd_to_nanos(Decimal(str(cap))) for cap in caps)
         price_json = json.dumps(price.as_json())
         return Hold(key, n, member, now, local_date(now), price_json, nanos, run, day, user, self.caps.user)
-
-    def _record_unpriced(self, key: str, n: int, member: str) -> None:
-        """Record a request without a known price. Nothing is reserved for it."""
-        now = time.time()
-        self.record.spending[key, n] = SpendingRow(member, None, None)
-        self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", None))])
 
     async def _reserve_or_wait(self, hold: Hold, may_wait: bool) -> None:
         """Reserve the cost. If it may, wait for requests in flight, which may release a part of theirs."""

@@ -24,11 +24,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
 from council.members.base import Member, cache_rules
+from council.store.interface import WorkerStore
 from council.types import Ask, estimate_tokens
 
 START_SLOTS = 4
@@ -46,15 +46,10 @@ PREPARATION_S = 0.04  # before its turn, a request is recorded
 MAX_LEASED_S = 0.25  # of turns that one process reserves at once
 
 
-class TurnStore(Protocol):
-    async def lease_turns(self, provider: str, interval: float, count: int) -> float:
-        """Reserve turns over all processes. Return the seconds until the first; the others follow at the interval."""
-
-
 class RateLimit:
     """Evenly spaced turns for the requests to one provider; those of waiting requests are reserved together."""
 
-    def __init__(self, provider: str, per_second: float, store: TurnStore | None = None) -> None:
+    def __init__(self, provider: str, per_second: float, store: WorkerStore | None = None) -> None:
         """With a store, all processes that use it share the turns."""
         self._provider, self._interval = provider, TURN_SPACING / per_second
         self.store = store

@@ -107,7 +107,9 @@ def select_recorded(attempts: Sequence[Attempt], *, resend: bool = True) -> list
             continue
         series.append(attempt)
         if attempt.is_given_up:
-            recorded += series if not resend and _is_doubtful(attempt) else _keep_answers(series)
+            fault = str(attempt.result.get("fault")) if attempt.result else ""
+            stays_in_doubt = not resend and fault in FAULT_TABLE and FAULT_TABLE[fault].state == "in_doubt"
+            recorded += series if stays_in_doubt else _keep_answers(series)
             series = []
     recorded += series
     # A resent request follows the one in doubt that it repeats, so skip the earlier one.
@@ -118,11 +120,6 @@ def _keep_answers(series: Sequence[Attempt]) -> list[Attempt]:
     """Return the attempts of each member up to its last answer."""
     last = {attempt.member: attempt.n for attempt in series if attempt.has_answer}
     return [attempt for attempt in series if attempt.n <= last.get(attempt.member, 0)]
-
-
-def _is_doubtful(attempt: Attempt) -> bool:
-    result = attempt.result
-    return result is not None and "fault" in result and FAULT_TABLE[result["fault"]].state == "in_doubt"
 
 
 # Deadlines
@@ -175,14 +172,6 @@ class MemberDeadline:
 
 
 # Retry loop
-
-
-class PrepareFailed(Exception):
-    """A member could not make its request."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.detail)
-        self.fault = fault
 
 
 @dataclass(slots=True)
@@ -328,8 +317,8 @@ class RetryLoop:
                 if last is None or self.step.is_chair:
                     raise
                 return self._give_up(deadline, Fault(last.kind, f"{last.detail}; not asked again: {spent}"))
-            except PrepareFailed as failed:
-                return self._give_up(deadline, failed.fault)
+            except Fault as fault:  # the member could not make its request
+                return self._give_up(deadline, check_fault(fault))
             try:
                 accepted = check_answer(answer, self.step, was_repaired=faults["schema"] > 0)
             except Fault as fault:
@@ -410,7 +399,7 @@ class RetryLoop:
         ask = self.caller.budget.cap_output(request.ask, deadline.member)
         ask = fit_attachments(ask, deadline.member) if ask.attachments else ask
         body, request = (
-            self._prepare(deadline.member, ask),
+            prepare_request(deadline.member, ask),
             request if ask is request.ask else replace(request, ask=ask),
         )
         if attempt := self._pop_recorded(deadline.member.name):
@@ -437,12 +426,6 @@ class RetryLoop:
         finally:
             if first_output:
                 first_output.set()
-
-    def _prepare(self, member: Member, ask: Ask) -> bytes:
-        try:
-            return prepare_request(member, ask)
-        except Fault as fault:
-            raise PrepareFailed(check_fault(fault)) from fault
 
     def _pop_recorded(self, member: str) -> Attempt | None:
         """Return the next recorded attempt of a member. Two members may have worked on the step at the same time."""

@@ -282,7 +282,7 @@ class Council:
         heard: list[Statement[Any] | Absence] = []
         for seat in seats:
             before = [said for said in heard if isinstance(said, Statement)]
-            heard.append(await self._ask_seat(seat, _make_request(prompt, **given, heard=before), None))
+            heard.append(await self._ask_seat(seat, _make_request(prompt, **{**given, "heard": before}), None))
             if isinstance(heard[-1], Absence) and heard[-1].state == BUDGET_SKIPPED:
                 break
         return self._make_round(heard)
@@ -642,7 +642,8 @@ class Council:
         found = json.loads(outcome.text)
         seat = key.split("/")[len(self._key_path)] if kind == "look" else ""
         why = "; ".join(dict.fromkeys(row["why"] for row in found if row.get("why")))
-        looked = ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)), seat, why)
+        results = [row for row in found if "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))]
+        looked = ev.LookedUp(key, self._current_phase, what, len(results), seat, why)
         self.ledger.accept_result(key, outcome, looked)
         return outcome
 
@@ -656,11 +657,6 @@ def join_outcomes(outcomes: Sequence[Outcome], text: str) -> Outcome:
         for name in ("cut", "dropped", "cut_material")
     )
     return Outcome(state, text, served_by=outcomes[0].served_by, cut=cut, dropped=dropped, cut_material=material)
-
-
-def _has_result(row: LookupRow | SearchRow) -> bool:
-    """Return whether a row is a result, not the reason for an empty one."""
-    return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))
 
 
 def make_labels(count: int) -> list[str]:

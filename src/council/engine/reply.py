@@ -138,10 +138,6 @@ class Reply(BaseModel):
         return plain
 
 
-def _empty_value(annotation: Any) -> Any:
-    return [] if get_origin(annotation) is list else "" if annotation is str else None
-
-
 def one_row_per(field: str) -> Any:
     """Mark a list that needs one row per allowed value of the rows' field, or of the strings themselves."""
     return {"each": field}
@@ -478,7 +474,11 @@ def _get_defaults(reply: type[Reply]) -> Mapping[str, Any]:
     if not reply.answer_field:
         return reply.defaults
     others = {name: field for name, field in reply.model_fields.items() if name != reply.answer_field}
-    empty = {name: _empty_value(field.annotation) for name, field in others.items() if field.is_required()}
+    empty: dict[str, Any] = {
+        name: [] if get_origin(field.annotation) is list else "" if field.annotation is str else None
+        for name, field in others.items()
+        if field.is_required()
+    }
     return {**empty, **reply.defaults}
 
 
