@@ -55,62 +55,14 @@ if TYPE_CHECKING:
     from council.store.interface import RunRow
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
-__all__ = [
-    "AccessError",
-    "Answer",
-    "Ask",
-    "AuthError",
-    "BatchRow",
-    "BatchStream",
-    "BudgetSpent",
-    "CapTooLow",
-    "ChairAbsent",
-    "Client",
-    "ConfigError",
-    "Convener",
-    "Council",
-    "CouncilError",
-    "EngineError",
-    "Entry",
-    "Event",
-    "Fault",
-    "LocalModelError",
-    "Member",
-    "Minutes",
-    "PacketRefused",
-    "PromptError",
-    "Protocol",
-    "Question",
-    "QuorumLost",
-    "QuotaError",
-    "Reply",
-    "Report",
-    "Roster",
-    "Round",
-    "RunFailed",
-    "RunIncomplete",
-    "RunInterrupted",
-    "RunOptions",
-    "RunOwned",
-    "RunRow",
-    "RunStream",
-    "SearchNotEnabled",
-    "Seat",
-    "Statement",
-    "StoreError",
-    "TrustRequired",
-    "UnknownRun",
-    "Usage",
-    "UsageError",
-    "Verdict",
-    "__version__",
-    "batch",
-    "close",
-    "convene",
-    "convene_sync",
-    "register",
-    "stream",
-]
+__all__ = ["__version__", "batch", "close", "convene", "convene_sync", "register", "stream"]
+__all__ += ["BatchRow", "BatchStream", "Client", "Convener", "Council", "Entry", "Event", "Member", "Minutes"]
+__all__ += ["Protocol", "Reply", "Report", "RunOptions", "RunRow", "RunStream"]
+__all__ += ["Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"]
+__all__ += ["AccessError", "AuthError", "BudgetSpent", "CapTooLow", "ChairAbsent", "ConfigError", "CouncilError"]
+__all__ += ["EngineError", "Fault", "LocalModelError", "PacketRefused", "PromptError", "QuorumLost", "QuotaError"]
+__all__ += ["RunFailed", "RunIncomplete", "RunInterrupted", "RunOwned", "SearchNotEnabled", "StoreError"]
+__all__ += ["TrustRequired", "UnknownRun", "UsageError"]
 
 _EXPORTS = {  # where the names are that are no errors
     "council.runs.service": ("Convener",),

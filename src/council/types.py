@@ -752,31 +752,11 @@ class Round(Mapping[str, Statement[T]]):
 Agreement = Literal["", "full", "partial", "none"]
 CONCLUSIONS = "conclusions"  # detail of a fact: the statements agree with each other, and there is no other answer
 # Facts that limit trust to a level. The order is that of the reasons: the most telling first of its level.
-ContestedFactKind = Literal[
-    "disagree",
-    "overturned",
-    "contradictory_ruling",
-    "fatal_landed",
-    "open_fatal",
-    "open_dispute",
-    "error_open_fatal",
-    "contested",
-]
-LowFactKind = Literal[
-    "no_seat",
-    "one_seat",
-    "one_asked",
-    "one_voice",
-    "not_complete",
-    "embedded",
-    "no_material",
-    "all_rejected",
-    "not_shared",
-    "ballots_split",
-    "no_common_point",
-    "error_dismissed_fatal",
-    "low_confidence",
-]
+OpenFactKind = Literal["fatal_landed", "open_fatal", "open_dispute", "error_open_fatal"]
+ContestedFactKind = Literal["disagree", "overturned", "contradictory_ruling", OpenFactKind, "contested"]
+SingleFactKind = Literal["no_seat", "one_seat", "one_asked", "one_voice", "not_complete", "embedded", "no_material"]
+NoAgreementFactKind = Literal["all_rejected", "not_shared", "ballots_split", "no_common_point"]
+LowFactKind = Literal[SingleFactKind, NoAgreementFactKind, "error_dismissed_fatal", "low_confidence"]
 AgreementFactKind = Literal["one_vendor", "partial_agreement", "not_assessed", "in_turn"]
 RulingFactKind = Literal["modified", "landed", "unruled", "unclear_ruling", "unsupported_rejection"]
 CheckFactKind = Literal["error_open", "error_dismissed", "error_corrected", "not_checked", "confirmed_by_reader"]
@@ -802,17 +782,10 @@ MediumFactKind = Literal[
     "degraded",
     "medium_confidence",
 ]
-SupportingFactKind = Literal[  # in favour of the answer, in the order in which they are told
-    "all_agree",
-    "all_hold",
-    "same_verdict",
-    "all_answered",
-    "verified_findings",
-    "dismissed",
-    "agreed_points",
-    "cited_sources",
-    "checked",
-]
+# In favour of the answer, in the order in which they are told.
+ConsentFactKind = Literal["all_agree", "all_hold", "same_verdict", "all_answered"]
+EvidentFactKind = Literal["verified_findings", "dismissed", "agreed_points", "cited_sources", "checked"]
+SupportingFactKind = Literal[ConsentFactKind, EvidentFactKind]
 TrustFactKind = Literal[ContestedFactKind, LowFactKind, MediumFactKind, SupportingFactKind]
 
 
@@ -837,13 +810,7 @@ class TrustFact:
     total: int = 0
 
     def as_row(self) -> TrustFactRow:
-        return {
-            "kind": self.kind,
-            "detail": self.detail,
-            "seats": self.seats,
-            "count": self.count,
-            "total": self.total,
-        }
+        return {"kind": self.kind, "detail": self.detail, "seats": self.seats, "count": self.count, "total": self.total}
 
     @classmethod
     def load(cls, row: TrustFactRow) -> TrustFact:
@@ -869,23 +836,9 @@ class Difference:
     sides: tuple[Side, ...] = ()
 
 
-OutcomeKind = Literal[
-    "survived",
-    "unopposed",
-    "consensus",
-    "modified",
-    "corrected",
-    "overturned",
-    "untested",
-    "votes",
-    "capped",
-    "split",
-    "first",
-    "no_first",
-    "built_on",
-    "settled",
-    "stopped",
-]
+DraftOutcome = Literal["survived", "unopposed", "consensus", "modified", "corrected", "overturned", "untested"]
+VoteOutcome = Literal["votes", "capped", "split", "first", "no_first"]
+OutcomeKind = Literal[DraftOutcome, VoteOutcome, "built_on", "settled", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,17 +31,7 @@ from council.members.guard import check_delta, prepare_request, send_request
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
 from council.store.interface import Attempt, AttemptResult
-from council.types import (
-    NO_USAGE,
-    Answer,
-    Ask,
-    FinalState,
-    Outcome,
-    Step,
-    Usage,
-    current_delivery,
-    repair_surrogates,
-)
+from council.types import NO_USAGE, Answer, Ask, FinalState, Outcome, Step, Usage, current_delivery, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
 
@@ -65,19 +55,9 @@ def result_to_json(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -
     """Return the stored form of a result. `given_up` ends the step; `passed_on` ends one member's part of it."""
     stored: AttemptResult
     if isinstance(answer, Fault):
-        stored = {
-            "fault": answer.kind,
-            "detail": answer.detail,
-            "said": answer.said,
-            "retry_after": answer.retry_after,
-        }
+        stored = {"fault": answer.kind, "detail": answer.detail, "said": answer.said, "retry_after": answer.retry_after}
     else:
-        stored = {
-            "text": answer.text,
-            "finish": answer.finish,
-            "usage": answer.usage.as_json(),
-            "model": answer.model,
-        }
+        stored = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
         if answer.id:
             stored["id"] = answer.id
     if given_up:
@@ -242,10 +222,7 @@ class RetryLoop:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
         return replace(
-            outcome,
-            usage=self.usage,
-            attempts=len(journal.attempts(self.key)),
-            seconds=round(self.now() - started, 3),
+            outcome, usage=self.usage, attempts=len(journal.attempts(self.key)), seconds=round(self.now() - started, 3)
         )
 
     def _drop_seat(self, why: str) -> None:

@@ -199,10 +199,7 @@ def format_missing_lines(minutes: Minutes) -> list[str]:
 
 def format_notice_lines(minutes: Minutes) -> list[str]:
     """Return the notices about fallbacks and shared members, for standard error."""
-    return [
-        *_format_fallbacks(list_fallbacks(minutes)),
-        *map(single_line, _format_shared_members(minutes)),
-    ]
+    return [*_format_fallbacks(list_fallbacks(minutes)), *map(single_line, _format_shared_members(minutes))]
 
 
 def format_hedges(minutes: Minutes) -> list[str]:
@@ -229,10 +226,7 @@ def list_coverage_holes(minutes: Minutes) -> list[str]:
 
 
 def _format_coverage_holes(minutes: Minutes, caveats: list[StatementCaveat]) -> list[str]:
-    missing = [
-        *list_coverage_holes(minutes),
-        *(one.reason for one in caveats if one.state == COVERAGE_HOLE),
-    ]
+    missing = [*list_coverage_holes(minutes), *(one.reason for one in caveats if one.state == COVERAGE_HOLE)]
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     shown = single_line("; ".join(missing[:5]), 600)
     return [f"Not shown to the judges: {shown}{more}. The verdict can be no better than WARN."] if missing else []

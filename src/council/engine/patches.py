@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from council import events as ev
-from council.engine.minutes import (
-    AttemptMinutes,
-    Minutes,
-    PhaseMinutes,
-    PhasePlace,
-    Place,
-    SeatMinutes,
-    StepMinutes,
-)
+from council.engine.minutes import AttemptMinutes, Minutes, PhaseMinutes, PhasePlace, Place, SeatMinutes, StepMinutes
 from council.events import Entry, Event
 from council.types import Json
 
