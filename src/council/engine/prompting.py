@@ -17,13 +17,11 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from operator import attrgetter
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 import jinja2.meta
 import jinja2.nodes
-from jinja2.runtime import Context
 
 from council.engine.layout import PlainEnvironment, format_count, split_front_matter
 from council.engine.packet_blocks import number_file, render_packet
@@ -65,19 +63,7 @@ MAX_CACHED_TEXTS = 64  # of one template
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
 
-class PlainContext(Context):
-    """Context that calls plain functions directly: they take no part of the context."""
-
-    plain_types: ClassVar[set[type]] = {FunctionType, MethodType, BuiltinFunctionType}
-
-    def call(self, called: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if type(called) in self.plain_types and not kwargs and not hasattr(called, "jinja_pass_arg"):
-            return called(*args)
-        return super().call(called, *args, **kwargs)
-
-
 _jinja = PlainEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-_jinja.context_class = PlainContext
 LENGTH_VARIABLES = frozenset({"words", "limit", "length"})  # a prompt with one of them states the length of an answer
 SCALED_VARIABLES = ("words", "least")
 MIN_SCALED_WORDS = 150
@@ -266,9 +252,6 @@ class Quoter:
         if quotation.hidden or quotation.marks or copied:
             self.cleaned[source] = quotation.describe_changes(copied)
         return quotation.text
-
-
-PlainContext.plain_types.add(Quoter)
 
 
 @lru_cache(maxsize=8)  # all seats and phases get the same text
