@@ -282,10 +282,7 @@ EVENT_BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event with its number in the run and its time in seconds since the epoch.
-
-    Events that are not stored have seq 0.
-    """
+    """An event with its number in the run, 0 if it is not stored, and its time in seconds since the epoch."""
 
     seq: int
     at: float

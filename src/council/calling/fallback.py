@@ -35,11 +35,10 @@ class FallbackPolicy:
             policy.last_member[seat] = outcome.served_by
             for attempt in record.attempts.get(key, ()):
                 result = attempt.result
-                if result is None or "fault" not in result or not result.get("passed_on"):
-                    continue
-                row = FAULT_TABLE.get(result["fault"])
-                if row and row.state in STATES_OUT_FOR_RUN:
-                    policy.exclude(seat, attempt.member, row.state)
+                if result and "fault" in result and result.get("passed_on"):
+                    row = FAULT_TABLE.get(result["fault"])
+                    if row and row.state in STATES_OUT_FOR_RUN:
+                        policy.exclude(seat, attempt.member, row.state)
         return policy
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:

@@ -303,7 +303,9 @@ class RetryLoop:
                 faults[fault.kind] += 1
                 self._keep_usable_reply(deadline, trial, fault)
                 recorded = attempt.result
-                after = next_attempt(self._make_failed_attempt(deadline, trial, fault, answer))
+                sent = self.caller.budget.cap_output(trial.ask, deadline.member)
+                written = answer.usage.output if isinstance(answer, Answer) else 0
+                after = next_attempt(FailedAttempt(self.step, deadline.member, sent, fault, written))
                 wait = self._retry_delay(deadline, fault, faults[fault.kind], recorded) if after else None
                 self._record_result(attempt, answer, fault, wait, deadline)
                 if wait is None or after is None:
@@ -324,13 +326,6 @@ class RetryLoop:
             kept_size = len(self.usable_reply.text) if self.usable_reply else -1
             if (part.fields, len(fault.said)) > (self.usable_fields, kept_size):
                 self.usable_reply, self.usable_fields = self._accept(deadline, trial, "ok", fault.said), part.fields
-
-    def _make_failed_attempt(
-        self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
-    ) -> FailedAttempt:
-        written = answer.usage.output if isinstance(answer, Answer) else 0
-        ask = self.caller.budget.cap_output(request.ask, deadline.member)
-        return FailedAttempt(self.step, deadline.member, ask, fault, written)
 
     def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: FinalState, text: str) -> Outcome:
         self.caller.fallbacks.record_answer(self.seat, deadline.member)

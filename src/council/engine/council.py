@@ -56,7 +56,7 @@ from council.types import (
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 Effect = Callable[[], Awaitable[Sequence[object]]]  # does a look-up or a search, and returns its results
-BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
+BUDGET_SKIPPED: FinalState = "skipped(budget)"  # ends the run; the step is asked again on resume
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,15 +299,12 @@ class Council:
         `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum
         holds; otherwise raise QuorumLost.
         """
-        came = await gather_or_cancel([self._run_act(self._council_for_seat(seat), seat, act) for seat in seats])
-        for one in came:
-            if isinstance(one, BudgetSpent):  # raised last: the other seats' answers are paid for and stored
-                raise one
-        return self._make_round([one for one in came if not isinstance(one, BudgetSpent)], quorum)
+        acts = [self._run_act(self._council_for_seat(seat), seat, act) for seat in seats]
+        return self._make_round(await gather_or_cancel(acts), quorum)
 
     async def _run_act(
         self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, Statement[T]]]
-    ) -> Statement[T] | Absence | BudgetSpent:
+    ) -> Statement[T] | Absence:
         try:
             said = await act(council, seat)
             if said.seat.name != seat.name:
@@ -315,8 +312,8 @@ class Council:
                     f'the act of gather returned a statement of "{said.seat.name}" for "{seat.name}": return its own'
                 )
             return said
-        except BudgetSpent as spent:
-            return spent
+        except BudgetSpent as spent:  # raised by the round: the other seats' answers are paid for and stored
+            return Absence(seat, BUDGET_SKIPPED, str(spent))
         except SeatAbsent as lost:
             absence: Absence = lost.absence
             if absence.seat.name != seat.name:

@@ -251,12 +251,11 @@ def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
         groups.setdefault((one.requested, one.state, one.served_by), []).append(one.seat)
     lines = []
     for (requested, state, served_by), names in groups.items():
-        if state == HEDGED:
-            lines.append(single_line(f"{join_names(names)} requested {requested}: {served_by} answered first.", 400))
-            continue
-        failed = single_line(describe_state(state)) if state else "did not answer"
-        line = f"{join_names(names)} requested {requested} ({failed}): {served_by} answered instead."
-        lines.append(single_line(line, 400))
+        how = f": {served_by} answered first"
+        if state != HEDGED:
+            failed = single_line(describe_state(state)) if state else "did not answer"
+            how = f" ({failed}): {served_by} answered instead"
+        lines.append(single_line(f"{join_names(names)} requested {requested}{how}.", 400))
     return lines
 
 
@@ -401,9 +400,8 @@ def _describe_absences(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
     never = _is_never_answered(minutes, group)
     where = "" if never else f" in {format_phase_in(_name_phase(minutes, first))}"
     whys = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
-    why = ": ".join([describe_state(first.state), *filter(None, [" / ".join(whys)])])
     member = _format_member(minutes.seat(first.seat).model) if len(group) == 1 else ""
-    reason = single_line(": ".join(filter(None, [member, why])), 500)
+    reason = single_line(": ".join(filter(None, [member, describe_state(first.state), " / ".join(whys)])), 500)
     line = f"{who} did not answer{where} ({reason})."
     return f"{line}{_describe_consequence(minutes, group)}"
 

@@ -11,7 +11,7 @@ from functools import cache, partial
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_origin, get_type_hints
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -496,23 +496,18 @@ class FrontMatter(TypedDict, total=False):
     material: list[str]
 
 
-FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
-    "role": (str, "a text"),
-    "ask": (str, "a text"),
-    "words": (int, "a whole number"),
-    "tokens": (int, "a whole number"),
-    "material": (list, "a list of expressions"),
-}
+FRONT_MATTER_TYPES: dict[type, str] = {str: "a text", int: "a whole number", list: "a list of expressions"}
 
 
 def _check_front_matter(front: dict[str, Any], name: str) -> FrontMatter:
+    kinds = get_type_hints(FrontMatter)
     for key, value in front.items():
-        if key not in FRONT_MATTER_KEYS:
+        if key not in kinds:
             raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
-        kind, what = FRONT_MATTER_KEYS[key]
+        kind = get_origin(kinds[key]) or kinds[key]
         if not isinstance(value, kind):
             raise PromptError(
-                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
+                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {FRONT_MATTER_TYPES[kind]}'
             )
     return cast("FrontMatter", front)
 

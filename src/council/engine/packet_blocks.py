@@ -85,7 +85,7 @@ def _render_section(section: FileDiff, added: PacketFile | None) -> Iterator[str
         if row.strip() and not row.startswith((*SILENT_ROWS, *STATES)):
             yield f"| {_join_lines(row)}"
     if added:
-        yield from _render_new_file(added)
+        yield from number_file(added, mark=" + |")
     for hunk in section.hunks:
         yield _join_lines(hunk.header)
         yield from _render_hunk(hunk)
@@ -104,15 +104,6 @@ def _render_hunk(hunk: Hunk) -> Iterator[str]:
     lines = hunk.list_lines()
     width = len(str(max((line.number for line in lines), default=0)))
     return (f"{line.number:>{width}} {line.sign} | {_join_lines(line.text)}" for line in lines)
-
-
-def _render_new_file(file: PacketFile) -> Iterator[str]:
-    width = _measure_numbers(file)
-    for block in file.list_blocks():
-        if isinstance(block, tuple):
-            yield format_elision(*block)
-        else:
-            yield from (f"{number:>{width}} + | {_join_lines(text)}" for number, text in block)
 
 
 # Files and other texts
@@ -140,7 +131,7 @@ def _list_files(
         yield "\n".join([_format_heading(file.path, _join_lines(file.reason)), *rows])
 
 
-def number_file(file: PacketFile, changed: frozenset[int] = frozenset()) -> Iterator[str]:
+def number_file(file: PacketFile, changed: frozenset[int] = frozenset(), mark: str = "|") -> Iterator[str]:
     """Yield the lines of a file with their numbers, and a line for each part that is left out or is in the changes."""
     width = _measure_numbers(file)
     for block in file.list_blocks():
@@ -149,7 +140,7 @@ def number_file(file: PacketFile, changed: frozenset[int] = frozenset()) -> Iter
             elision = format_elision(*block)
             yield elision.replace(" not shown", ": see the changes") if is_above else elision
         else:
-            yield from (f"{number:>{width}}| {_join_lines(text)}" for number, text in block)
+            yield from (f"{number:>{width}}{mark} {_join_lines(text)}" for number, text in block)
 
 
 def _measure_numbers(file: PacketFile) -> int:

@@ -102,9 +102,9 @@ class Reply(BaseModel):
     @property
     def unread(self) -> list[str]:
         """Return the places of the values that could not be read, with rows counted from 1."""
-        places = [_format_place(loss.place).replace("_", " ") for loss in self._losses]
         return [
-            f"{place} (cut off)" if loss.is_cut else place for place, loss in zip(places, self._losses, strict=True)
+            f"{_format_place(loss.place)}{' (cut off)' if loss.is_cut else ''}".replace("_", " ")
+            for loss in self._losses
         ]
 
     def is_unread(self, field: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from council.engine.agreement import count_voices
 from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.minutes import Minutes, SeatMinutes
-from council.engine.records import DegradedRow, VerdictObject
+from council.engine.records import DegradedRow
 from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
 from council.types import (
@@ -113,19 +113,14 @@ def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     for row in verdict.get("trust_facts") or []:
         if row["kind"] in LIMITS or row["kind"] in SUPPORTS:
             yield TrustFact.load(row)
-    if "result" not in verdict:
-        yield from _list_older_facts(verdict)
+    if "result" not in verdict:  # an earlier version: other fields say it
+        if verdict.get("verdict") == "DISAGREE":
+            yield TrustFact("disagree")
+        if verdict.get("outcome") == "MODIFIED":
+            yield TrustFact("modified", total=1)
     if minutes.status != "complete":
         yield TrustFact("not_complete", minutes.status)
     yield from _list_agreement_facts(minutes)
-
-
-def _list_older_facts(verdict: VerdictObject) -> Iterator[TrustFact]:
-    """Yield what a verdict of an earlier version says in other fields."""
-    if verdict.get("verdict") == "DISAGREE":
-        yield TrustFact("disagree")
-    if verdict.get("outcome") == "MODIFIED":
-        yield TrustFact("modified", total=1)
 
 
 def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
