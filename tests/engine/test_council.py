@@ -715,3 +715,22 @@ def test_the_public_verbs_are_pinned() -> None:
     }
     public: dict[str, Any] = {name: value for name, value in vars(Council).items() if not name.startswith("_")}
     assert {name for name, value in public.items() if callable(value)} == verbs
+
+
+async def test_a_budget_that_ends_in_a_gather_ends_the_run_after_the_other_seats(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    session = await open_session(store, tmp_path)
+    answered: list[str] = []
+
+    async def act(council: Council, seat: Seat) -> Statement[Any]:
+        if seat.name == "alpha":
+            raise BudgetSpent("the budget for this run is used up")
+        said = await council.ask(seat, "t/say")
+        answered.append(seat.name)
+        return said
+
+    async with session.council.phase("draft"):
+        with pytest.raises(BudgetSpent, match="the budget for this run is used up"):
+            await session.council.gather(session.council.members, act)
+    assert answered == [seat.name for seat in session.council.members[1:]]

@@ -109,10 +109,6 @@ class ConcurrencyLimit:
     def is_full(self) -> bool:
         return self.busy >= int(self.slots) or self.in_flight >= self.max_slots
 
-    def acquire(self) -> Slot:
-        """Return a slot, to wait for it and hold it with `async with`."""
-        return Slot(self)
-
     async def wait_for_slot(self) -> None:
         if not self.is_full and not self.waiters:
             self._take_slot()
@@ -191,7 +187,7 @@ class WarmStart:
 
 @dataclass(slots=True)
 class Slot:
-    """Slot of one call, held inside `async with`."""
+    """Slot of one call: wait for it and hold it with `async with`."""
 
     limit: ConcurrencyLimit
     slowdowns_at_start: int = 0  # number of decreases when the call started

@@ -387,7 +387,7 @@ class RetryLoop:
         started, warm = self.now(), self.caller.warm_start
         first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
         try:
-            async with self.caller.limit_for(deadline.member.name).acquire() as slot:
+            async with Slot(self.caller.limit_for(deadline.member.name)) as slot:
                 slot.first_output = first_output
                 attempt = await self._open_attempt(deadline, request, body, started)
                 if slot.turn:

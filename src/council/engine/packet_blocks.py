@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from council.packet_size import list_added_files
 from council.text_cleanup import LINE_ENDS
 from council.types import DIFF_SCOPE, LINE_BREAK, Packet, PacketFile, format_elision
-from council.unified_diff import FileDiff, Hunk, parse_diff
+from council.unified_diff import FileDiff, parse_diff
 
 FILE_HEADINGS = {
     "": "Files",
@@ -88,7 +88,9 @@ def _render_section(section: FileDiff, added: PacketFile | None) -> Iterator[str
         yield from number_file(added, mark=" + |")
     for hunk in section.hunks:
         yield _join_lines(hunk.header)
-        yield from _render_hunk(hunk)
+        lines = hunk.list_lines()
+        width = len(str(max((line.number for line in lines), default=0)))
+        yield from (f"{line.number:>{width}} {line.sign} | {_join_lines(line.text)}" for line in lines)
 
 
 def _describe_section(section: FileDiff) -> str:
@@ -98,12 +100,6 @@ def _describe_section(section: FileDiff) -> str:
                 name = row[len(start) :] if start.endswith("from ") else ""
                 return f"{state} {_join_lines(name)}".strip()
     return ""
-
-
-def _render_hunk(hunk: Hunk) -> Iterator[str]:
-    lines = hunk.list_lines()
-    width = len(str(max((line.number for line in lines), default=0)))
-    return (f"{line.number:>{width}} {line.sign} | {_join_lines(line.text)}" for line in lines)
 
 
 # Files and other texts
