@@ -168,7 +168,7 @@ def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
 
 def _drop_parameters(failed: FailedAttempt) -> NextAttempt | None:
     """Drop the attachments if the message is about them, else the optional parameters."""
-    seen = fit_attachments(failed.ask, failed.member).attachments if failed.ask.attachments else ()
+    seen = fit_attachments(failed.ask, failed.member).attachments
     if seen and ATTACHMENT_REFUSED.search(failed.fault.detail):
         paths = tuple(one.path for one in seen)
         return NextAttempt(describe_unseen(failed.ask), f"retry: without {', '.join(paths)}", dropped=paths)
