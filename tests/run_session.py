@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from council import events as ev
+from council.calling.budget import Budget
 from council.calling.retry import Caller
 from council.engine.council import Council
 from council.engine.ledger import Ledger
@@ -60,7 +61,9 @@ class RunSession:
         self.store, self.record, self.folder, self.members = store, record, folder, members
         self.heard: list[ev.Entry] = []
         self.ledger = Ledger(store, record, self.heard.append)
-        self.caller = Caller(members.__getitem__, self.ledger, lambda member: timeout, resend)
+        self.caller = Caller(
+            members.__getitem__, self.ledger, Budget(store, record, lambda member: None), lambda member: timeout, resend
+        )
         self.council = Council(
             roster, QUESTION, ledger=self.ledger, prompts=Prompts(record.seed, [folder]), carry_out=self.caller,
             effects=effects, quorum=quorum, context=context,

@@ -6,7 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.types import Absence, FinalState, Outcome, Round, Seat, Statement, Usage, repair_surrogates
+from council.types import (
+    INVALID_COUNT,
+    Absence,
+    FinalState,
+    Outcome,
+    PacketFile,
+    Round,
+    Seat,
+    Statement,
+    Usage,
+    map_strings,
+    parse_token_count,
+    repair_surrogates,
+)
 
 ALPHA, BETA, GAMMA = Seat("alpha"), Seat("beta"), Seat("gamma")
 
@@ -81,3 +94,41 @@ def test_surrogates_are_joined_or_replaced(text: str, repaired: str) -> None:
 def test_repaired_text_can_always_be_encoded(text: str) -> None:
     assert repair_surrogates(text).encode() is not None
     assert repair_surrogates(repair_surrogates(text)) == repair_surrogates(text)
+
+
+def test_the_vendor_of_a_statement_is_that_of_the_member_that_answered() -> None:
+    seat = Seat("alpha", member="openai:x", vendor="openai", fallback_vendors=(("openrouter:y", "anthropic"),))
+    served = ("", "openai:x", "openrouter:y", "google:z")
+    assert [seat.vendor_of(member) for member in served] == ["openai", "openai", "anthropic", "google"]
+
+
+def test_only_whole_numbers_below_a_billion_are_token_counts() -> None:
+    assert [parse_token_count(value) for value in (0, 7, 10**9 - 1)] == [0, 7, 10**9 - 1]
+    invalid = (-1, 10**9, True, 1.0, "7", None)
+    assert {parse_token_count(value) for value in invalid} == {INVALID_COUNT}
+
+
+def test_usage_with_an_invalid_count_is_unknown_and_keeps_the_others() -> None:
+    assert Usage(1, 2, 3).validated() == Usage(1, 2, 3)
+    assert Usage(1, INVALID_COUNT, 3).validated() == Usage(1, 0, 3, known=False)
+
+
+def test_lines_that_go_back_begin_a_new_block_without_a_gap() -> None:
+    file = PacketFile("a.py", "two\nthree\none\n", ranges=((2, 3), (1, 1)), lines=3)
+    assert file.list_blocks() == [(1, 1), [(2, "two"), (3, "three")], [(1, "one")], (2, 3)]
+
+
+def test_a_whole_file_is_one_block_and_an_empty_one_none() -> None:
+    assert PacketFile("a.py", "one\ntwo\n").list_blocks() == [[(1, "one"), (2, "two")]]
+    assert PacketFile("a.py", "").list_blocks() == []
+
+
+def test_the_cuts_of_an_earlier_version_tell_material_from_statements() -> None:
+    stored = Outcome("ok", "text", cut=("big.py", "the words of Alpha")).as_json()
+    assert stored.pop("cut_material") == []
+    assert Outcome.from_json(stored).cut_material == ("big.py",)
+
+
+def test_every_string_of_a_json_value_is_changed_also_the_keys() -> None:
+    value = {"a": ["b", ("c", 1)], 2: None}
+    assert map_strings(value, str.upper) == {"A": ["B", ["C", 1]], "2": None}

@@ -55,93 +55,20 @@ if TYPE_CHECKING:
     from council.store.interface import RunRow
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
-__all__ = [
-    "AccessError",
-    "Answer",
-    "Ask",
-    "AuthError",
-    "BatchRow",
-    "BatchStream",
-    "BudgetSpent",
-    "CapTooLow",
-    "ChairAbsent",
-    "Client",
-    "ConfigError",
-    "Convener",
-    "Council",
-    "CouncilError",
-    "EngineError",
-    "Entry",
-    "Event",
-    "Fault",
-    "LocalModelError",
-    "Member",
-    "Minutes",
-    "PacketRefused",
-    "PromptError",
-    "Protocol",
-    "Question",
-    "QuorumLost",
-    "QuotaError",
-    "Reply",
-    "Report",
-    "Roster",
-    "Round",
-    "RunFailed",
-    "RunIncomplete",
-    "RunInterrupted",
-    "RunOptions",
-    "RunOwned",
-    "RunRow",
-    "RunStream",
-    "SearchNotEnabled",
-    "Seat",
-    "Statement",
-    "StoreError",
-    "TrustRequired",
-    "UnknownRun",
-    "Usage",
-    "UsageError",
-    "Verdict",
-    "__version__",
-    "batch",
-    "close",
-    "convene",
-    "convene_sync",
-    "register",
-    "stream",
-]
+__all__ = ["__version__", "batch", "close", "convene", "convene_sync", "register", "stream"]
+__all__ += ["BatchRow", "BatchStream", "Client", "Convener", "Council", "Entry", "Event", "Member", "Minutes"]
+__all__ += ["Protocol", "Reply", "Report", "RunOptions", "RunRow", "RunStream"]
+__all__ += ["Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"]
+__all__ += ["AccessError", "AuthError", "BudgetSpent", "CapTooLow", "ChairAbsent", "ConfigError", "CouncilError"]
+__all__ += ["EngineError", "Fault", "LocalModelError", "PacketRefused", "PromptError", "QuorumLost", "QuotaError"]
+__all__ += ["RunFailed", "RunIncomplete", "RunInterrupted", "RunOwned", "SearchNotEnabled", "StoreError"]
+__all__ += ["TrustRequired", "UnknownRun", "UsageError"]
 
-_EXPORTS = {
+_EXPORTS = {  # where the names are that are no errors
     "council.runs.service": ("Convener",),
     "council.doors.batch_library": ("BatchRow", "BatchStream", "batch"),
     "council.doors.library": ("Client", "RunOptions", "RunStream", "close", "convene", "convene_sync", "stream"),
     "council.engine.council": ("Council",),
-    "council.errors": (
-        "AccessError",
-        "AuthError",
-        "BudgetSpent",
-        "CapTooLow",
-        "ChairAbsent",
-        "ConfigError",
-        "CouncilError",
-        "EngineError",
-        "Fault",
-        "LocalModelError",
-        "PacketRefused",
-        "PromptError",
-        "QuorumLost",
-        "QuotaError",
-        "RunFailed",
-        "RunIncomplete",
-        "RunInterrupted",
-        "RunOwned",
-        "SearchNotEnabled",
-        "StoreError",
-        "TrustRequired",
-        "UnknownRun",
-        "UsageError",
-    ),
     "council.events": ("Entry", "Event"),
     "council.members.base": ("Member",),
     "council.engine.minutes": ("Minutes",),
@@ -158,9 +85,9 @@ _MODULES = ("errors", "events")
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"council.{name}")
-    if name not in _MODULE_OF:
+    if name not in __all__:
         raise AttributeError(f'module "council" has no attribute "{name}": use one of {", ".join(__all__)}')
-    return getattr(import_module(_MODULE_OF[name]), name)
+    return getattr(import_module(_MODULE_OF.get(name, "council.errors")), name)
 
 
 def __dir__() -> list[str]:

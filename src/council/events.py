@@ -9,7 +9,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, get_args
 
-from council.types import FinalState, Json, Message, material_of_old_cuts
+from council.types import FinalState, Json, Message, Usage, material_of_old_cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,7 @@ class Billed:
     usd: float
     estimated: bool = False
     in_doubt: bool = False
-    saved: float | None = (
-        None  # by the vendor's prompt cache, negative if writing cost more; None without known use of it
-    )
+    saved: float | None = None  # by the vendor's cache, negative if writing cost more; null without known use of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +161,19 @@ class Stated:
     seconds: float
     cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
     dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
-    cut_material: list[str] = field(
-        default_factory=list
-    )  # the names in `cut` that are material, not statements of seats
+    cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
     missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
     first_text: float | None = None  # time of its first text in seconds since the epoch, null if it was not streamed
     unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
     unanswered: list[str] = field(default_factory=list)  # parts of the material that a joined statement lacks
+
+    @property
+    def tokens(self) -> Usage:
+        return Usage.from_json(self.usage)
+
+    @property
+    def words(self) -> int:
+        return len(self.said.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,36 +274,15 @@ class Closed:
         return self.stopped in ("chair", "quorum") or (self.status == "incomplete" and not self.stopped)
 
 
-Event = (
-    Convened
-    | Resumed
-    | PhaseStarted
-    | PhaseEnded
-    | Asked
-    | Attempted
-    | Hedged
-    | Faulted
-    | Billed
-    | Delta
-    | Stated
-    | WasAbsent
-    | LookedUp
-    | Noted
-    | Labelled
-    | Voted
-    | Fetching
-    | Closed
-)
+StepEvent = Asked | Attempted | Hedged | Faulted | Billed | Delta | Stated | WasAbsent | LookedUp
+Event = Convened | Resumed | PhaseStarted | PhaseEnded | StepEvent | Noted | Labelled | Voted | Fetching | Closed
 TRANSIENT_EVENTS = (Delta, Fetching)  # streamed, never stored
 EVENT_BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event)}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event with its number in the run and its time in seconds since the epoch.
-
-    Events that are not stored have seq 0.
-    """
+    """An event with its number in the run, 0 if it is not stored, and its time in seconds since the epoch."""
 
     seq: int
     at: float

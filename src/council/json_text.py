@@ -10,9 +10,10 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from council.types import repair_surrogates
+from council.types import map_strings, repair_surrogates
 
 MAX_DEPTH = 100  # nested brackets
 MAX_VALUES = 20  # values in one text
@@ -42,7 +43,7 @@ _NAMES = {"True": "true", "False": "false", "None": "null"}
 _THINKING = re.compile(r"\A\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 
 
-class Ambiguous(ValueError):
+class Ambiguous(Exception):
     """A value that can be read in more than one way."""
 
 
@@ -52,7 +53,7 @@ def clean_text(text: str) -> str:
 
 
 def load_json(text: str) -> Any:
-    """Parse strict JSON, but allow raw line ends in strings. Raise ValueError."""
+    """Parse strict JSON, but allow raw line ends in strings. Raise ValueError or Ambiguous."""
     try:
         value = json.loads(text, strict=False, object_pairs_hook=_make_object, parse_constant=_reject_constant)
         return clean_strings(value) if "\\u" in text else value
@@ -75,7 +76,7 @@ def find_json(text: str) -> tuple[list[Any], str]:
             continue
         try:
             values.append(_load_lenient(text[start:end]))
-        except ValueError as error:
+        except (Ambiguous, ValueError) as error:
             problem = problem or str(error)
             stray += 1
         at = end
@@ -115,21 +116,13 @@ def _find_end(text: str, start: int) -> int | None:
 def _load_lenient(text: str) -> Any:
     try:
         return load_json(text)
-    except Ambiguous:
-        raise
     except ValueError as error:
         problem = _describe(error)
-    try:
+    with suppress(ValueError):
         return load_json(correct_notation(text))
-    except Ambiguous:
-        raise
-    except ValueError:
-        pass
     if "'" in text and len(text) <= MAX_LITERAL_CHARS:
-        try:
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             return clean_strings(ast.literal_eval(text))
-        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-            pass
     raise ValueError(problem)
 
 
@@ -243,11 +236,7 @@ def _describe(error: ValueError) -> str:
 
 def clean_strings(value: Any) -> Any:
     """Return the value without NUL characters and lone surrogates, which can be neither stored nor sent."""
-    if isinstance(value, str):
-        return repair_surrogates(value.replace("\x00", ""))
-    if isinstance(value, dict):
-        return {clean_strings(key): clean_strings(item) for key, item in value.items()}
-    return [clean_strings(item) for item in value] if isinstance(value, list | tuple) else value
+    return map_strings(value, lambda text: repair_surrogates(text.replace("\x00", "")))
 
 
 def iter_strings(value: Any) -> Iterator[str]:

@@ -238,10 +238,7 @@ def detect_language(answer: str, question: str = "") -> str:
 
 
 def _is_plainly_english(text: str) -> bool:
-    """Return whether a text without other letters has many words of English alone.
-
-    Most answers end here, at little cost.
-    """
+    """Return whether a text is plainly English, by its words. Most answers end here, at little cost."""
     prose = _find_prose(text)
     if not prose.isascii():
         return False

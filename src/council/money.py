@@ -10,19 +10,8 @@ from typing import Literal, TypedDict
 from council.types import Attachment, Usage
 
 # Fault kinds that are never billed; a request with any other fault may be billed.
-UNBILLED_FAULTS = (
-    "net",
-    "rate",
-    "quota",
-    "overload",
-    "size",
-    "model",
-    "auth",
-    "endpoint",
-    "parameter",
-    "script",
-    "cli:start",
-)
+SERVICE_FAULTS = ("net", "rate", "quota", "overload")
+UNBILLED_FAULTS = (*SERVICE_FAULTS, "size", "model", "auth", "endpoint", "parameter", "script", "cli:start")
 ZERO = Decimal(0)
 MILLION = Decimal(1_000_000)
 NANO = Decimal(1_000_000_000)  # the store uses integer billionths of a dollar, so that sums are exact

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from council.types import repair_surrogates
+from council.types import map_strings, repair_surrogates
 
 # Zero-width and direction marks, soft hyphens, tags, variation selectors except the emoji one, controls except tab and
 # line ends. A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
@@ -47,10 +47,7 @@ KEPT_CHARS = "\n\t\u200c\u200d"
 
 
 class HiddenTable(dict[int, str | None]):
-    """Maps hidden characters to None, so that `str.translate` removes them.
-
-    Each character is looked up once in a process.
-    """
+    """Maps hidden characters to None, for `str.translate`. Each is looked up once in a process."""
 
     def __missing__(self, code: int) -> str | None:
         import unicodedata
@@ -100,9 +97,8 @@ _SPELLINGS = """ä=ae ö=oe ü=ue ß=ss æ=ae œ=oe ø=o ł=l đ=d ð=d þ=th ħ
 ю=yu я=ya і=i ї=yi є=ye ґ=g ў=u ј=j љ=lj њ=nj ћ=c ђ=dj џ=dz ѓ=g ќ=k ѕ=dz
 α=a β=v γ=g δ=d ε=e ζ=z η=i θ=th ι=i κ=k λ=l μ=m ν=n ξ=x ο=o π=p ρ=r σ=s ς=s τ=t υ=y φ=f χ=ch ψ=ps ω=o"""
 LATIN_LETTERS = str.maketrans(dict(pair.split("=") for pair in _SPELLINGS.split()))
-NAMED_SYLLABLES = re.compile(
-    "[\u3041-\u3096\u30a1-\u30fa\uac00-\ud7a3]"
-)  # kana and Hangul: the name ends with the sound
+# Kana and Hangul: the name ends with the sound.
+NAMED_SYLLABLES = re.compile("[\u3041-\u3096\u30a1-\u30fa\uac00-\ud7a3]")
 
 
 def to_latin(text: str) -> str:
@@ -150,9 +146,8 @@ def redact_line(message: str, secrets: Iterable[str] = ()) -> str:
 _CONTROL_STRING = re.compile(
     r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*(?:\x07|\x1b\\|\x9c)"
 )
-_UNCLOSED_OSC = re.compile(
-    r"(?:\x1b\]|\x9d)\d{1,4};[^\s\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*"
-)  # removes only the first word, the rest may be text
+# Only the first word: the rest may be text.
+_UNCLOSED_OSC = re.compile(r"(?:\x1b\]|\x9d)\d{1,4};[^\s\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*")
 # Rest of a title or link sequence whose escape character was already removed; does not match code like `a[i]0;`.
 _OSC_REMNANT = re.compile(r"(?<![\w\])'\"`])\](?:0|1|2|4|7|8|9|10|11|52|133|777|1337);\S*")
 _CSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?")
@@ -220,13 +215,7 @@ def first_sentence(text: str) -> str:
 
 def clean_json(value: Any) -> Any:
     """Clean every string in a JSON value."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(str(key)): clean_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean_json(item) for item in value]
-    return value
+    return map_strings(value, clean)
 
 
 # Commands of CI systems, which run them wherever they read them in a log
@@ -248,11 +237,8 @@ def neutralize_commands(text: str, syntax: Syntax = "text") -> str:
     """
     if not any(hint in text for hint in _CI_HINTS):
         return text
-    return _CI_COMMAND.sub(lambda found: found[0][:-1] + _escape_char(found[0][-1], syntax), text)
-
-
-def _escape_char(char: str, syntax: Syntax) -> str:
-    return {"text": f"{char} ", "json": f"\\u{ord(char):04x}", "xml": f"&#{ord(char)};"}[syntax]
+    forms = {"text": "{0} ", "json": "\\u{1:04x}", "xml": "&#{1};"}
+    return _CI_COMMAND.sub(lambda found: found[0][:-1] + forms[syntax].format(found[0][-1], ord(found[0][-1])), text)
 
 
 # Lines of a model that look like ours
@@ -284,10 +270,7 @@ _CODE_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})(.*)")
 
 
 def quote_tail_lines(text: str) -> str:
-    """Quote the lines of a model that begin like lines of Council: `> Trust: HIGH`, `> ! beta is absent`.
-
-    Code stays.
-    """
+    """Quote a model's lines that begin like lines of Council, except in code: `> Trust: HIGH`, `> ! beta is absent`."""
     fence, lines = "", []
     for line in text.split("\n"):
         was_code, fence = bool(fence), next_fence(line, fence)
@@ -296,10 +279,7 @@ def quote_tail_lines(text: str) -> str:
 
 
 def is_tail_line(line: str) -> bool:
-    """Return whether a line begins like one of the tail or about a missing part.
-
-    A line that is quoted already does not.
-    """
+    """Return whether a line that is not quoted begins like one of the tail or about a missing part."""
     return line.startswith("! ") or _TAIL_LINE.match(_plain_start(line)) is not None
 
 

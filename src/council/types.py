@@ -17,30 +17,12 @@ OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # of an issue, the most severe first
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 _STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
-FinalState = Literal[  # how a step of a seat ended
-    "ok",
-    "ok_repaired",
-    "truncated",
-    "degenerate",
-    "refused",
-    "in_doubt",
-    "timed_out",
-    "skipped(budget)",
-    "skipped(cancel)",
-    "failed(net)",
-    "failed(rate)",
-    "failed(quota)",
-    "failed(overload)",
-    "failed(server)",
-    "failed(schema)",
-    "failed(size)",
-    "failed(model)",
-    "failed(auth)",
-    "failed(endpoint)",
-    "failed(parameter)",
-    "failed(member)",
-    "failed(script)",
-    "failed(flood)",
+AnswerState = Literal["ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out"]
+SkippedState = Literal["skipped(budget)", "skipped(cancel)"]
+ServiceFailure = Literal["failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)"]
+RequestFailure = Literal["failed(schema)", "failed(size)", "failed(model)", "failed(auth)", "failed(endpoint)"]
+MemberFailure = Literal["failed(parameter)", "failed(member)", "failed(script)", "failed(flood)"]
+CommandFailure = Literal[
     "failed(cli:start)",
     "failed(cli:exit)",
     "failed(cli:error)",
@@ -48,6 +30,8 @@ FinalState = Literal[  # how a step of a seat ended
     "failed(cli:flood)",
     "failed(cli:silent)",
 ]
+# How a step of a seat ended.
+FinalState = Literal[AnswerState, SkippedState, ServiceFailure, RequestFailure, MemberFailure, CommandFailure]
 # The state of a seat in a view.
 SeatState = FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
 OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
@@ -115,6 +99,15 @@ def repair_surrogates(text: str) -> str:
         return text
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each string in it changed, also the keys."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(str(key)): map_strings(item, change) for key, item in value.items()}
+    return [map_strings(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
 DEFAULT_PACKET_TOKENS = 30_000  # of the material of a review
@@ -277,33 +270,20 @@ class PacketFile:
 
     def list_blocks(self) -> list[list[tuple[int, str]] | tuple[int, int]]:
         """Return the included lines in blocks, and between them the first and last line of what is left out."""
-        rows = self.number_lines()
         blocks: list[list[tuple[int, str]] | tuple[int, int]] = []
-        expected, start = 1, 0
-        for n, (number, _) in enumerate(rows):
-            if number == expected + n - start:
-                continue
-            if n > start:
-                blocks.append(rows[start:n])
-            if number > expected + n - start:
-                blocks.append((expected + n - start, number - 1))
-            expected, start = number, n
-        if rows[start:]:
-            blocks.append(rows[start:])
-        last = rows[-1][0] if rows else 0
-        if self.ranges and last < self.lines:
-            blocks.append((last + 1, self.lines))
+        block: list[tuple[int, str]] = []
+        expected = 1
+        for number, text in self.number_lines():
+            if number > expected:
+                blocks.append((expected, number - 1))
+            if number != expected or not block:
+                block = []
+                blocks.append(block)
+            block.append((number, text))
+            expected = number + 1
+        if self.ranges and expected <= self.lines:
+            blocks.append((expected, self.lines))
         return blocks
-
-    @property
-    def marked_content(self) -> str:
-        """Return the content with a line for each part that is left out."""
-        if not self.ranges:
-            return self.content
-        lines: list[str] = []
-        for block in self.list_blocks():
-            lines += [format_elision(*block)] if isinstance(block, tuple) else [text for _, text in block]
-        return "\n".join([*lines, ""])
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,10 +297,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Image or PDF in the packet, as it is sent to members that accept its kind.
-
-    The text of a PDF is a file of the packet.
-    """
+    """Image or PDF, as it is sent to members that accept it. The text of a PDF is a file of the packet."""
 
     path: str  # attached/NAME
     media_type: str
@@ -438,45 +415,6 @@ class Packet:
         """Return whether there is nothing to judge; decisions and the environment do not count as material."""
         return not (self.files or self.diff or self.spec or self.attachments)
 
-    def as_dossier(
-        self,
-        mode: str,
-        perspective: str | None = None,
-        perspective_description: str | None = None,
-        output_schema: Json | None = None,
-    ) -> Dossier:
-        """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
-        packet: CouncilPacket = {
-            "version": "1.0",
-            "mode": mode,
-            "target": self.target,
-            "context": self._build_context(mode),
-        }
-        if perspective is not None:
-            packet["perspective"] = perspective
-        if perspective_description is not None:
-            packet["perspective_description"] = perspective_description
-        if output_schema is not None:
-            packet["output_schema"] = output_schema
-        return {"council_packet": packet}
-
-    def _build_context(self, mode: str) -> DossierContext:
-        context: DossierContext = {
-            "files": [{"path": file.path, "content": file.marked_content} for file in self.files],
-            "diff": self.diff,
-            "spec": {"source": self.spec_source or "none", "content": self.spec},
-            "prior_decisions": list(self.prior_decisions),
-        }
-        if self.environment:
-            context["environment"] = self.environment
-        if self.commits:
-            context["commits"] = list(self.commits)
-        if self.attachments:
-            context["attachments"] = [{"path": one.path, "media_type": one.media_type} for one in self.attachments]
-        if self.diff and mode == "validate":
-            context["scope"] = DIFF_SCOPE
-        return context
-
     def _iter_texts(self) -> Iterator[str]:
         yield from (text for file in self.files for text in (file.path, file.content))
         yield from (self.diff, self.spec, *self.prior_decisions, self.environment, *self.commits)
@@ -498,9 +436,7 @@ class Ask:
     shared: int = 0  # leading characters of the first user message that are the same for every seat
     attachments: tuple[Attachment, ...] = ()  # sent with the first user message
     max_thinking: int | None = None  # limit of the allowance for thinking, in tokens; None: that of the effort
-    cache_points: tuple[
-        int, ...
-    ] = ()  # where the vendor may cache: 0 the end of the shared part, n that of user message n
+    cache_points: tuple[int, ...] = ()  # to cache up to: 0 the end of the shared part, n that of user message n
     cache_key: str = ""  # the same for all requests of a run, for vendors that route requests by it
 
 
@@ -586,7 +522,7 @@ class Step:
     timeout: float | None = None  # seconds of each member for all its attempts; None: the member's default
     shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
     is_chair: bool = False  # a chair may not be replaced by another seat
-    watch: SeatWatch | None = None
+    watch: SeatWatch = field(default_factory=SeatWatch)
     reply: type[Any] | None = None  # type of the reply; None for free text
     read_partial: Callable[[str], PartialReply | None] = lambda text: None
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
@@ -639,11 +575,9 @@ class Outcome:
             "seconds": self.seconds,
         }
         if self.cut:
-            result["cut"] = list(self.cut)
+            result |= {"cut": list(self.cut), "cut_material": list(self.cut_material)}
         if self.dropped:
             result["dropped"] = list(self.dropped)
-        if self.cut:
-            result["cut_material"] = list(self.cut_material)
         return result
 
     @classmethod
@@ -822,87 +756,42 @@ class Round(Mapping[str, Statement[T]]):
 
 Agreement = Literal["", "full", "partial", "none"]
 CONCLUSIONS = "conclusions"  # detail of a fact: the statements agree with each other, and there is no other answer
-TrustFactKind = Literal[
-    # CONTESTED
-    "disagree",
-    "overturned",
-    "contradictory_ruling",
-    "fatal_landed",
-    "open_fatal",
-    "open_dispute",
-    "error_open_fatal",
-    "contested",
-    # LOW
-    "no_seat",
-    "one_seat",
-    "one_asked",
-    "one_voice",
-    "not_complete",
-    "embedded",
-    "no_material",
-    "all_rejected",
-    "not_shared",
-    "ballots_split",
-    "no_common_point",
-    "error_dismissed_fatal",
-    "low_confidence",
-    # MEDIUM
+# Facts that limit trust to a level. The order is that of the reasons: the most telling first of its level.
+OpenFactKind = Literal["fatal_landed", "open_fatal", "open_dispute", "error_open_fatal"]
+ContestedFactKind = Literal["disagree", "overturned", "contradictory_ruling", OpenFactKind, "contested"]
+SingleFactKind = Literal["no_seat", "one_seat", "one_asked", "one_voice", "not_complete", "embedded", "no_material"]
+NoAgreementFactKind = Literal["all_rejected", "not_shared", "ballots_split", "no_common_point"]
+LowFactKind = Literal[SingleFactKind, NoAgreementFactKind, "error_dismissed_fatal", "low_confidence"]
+AgreementFactKind = Literal["one_vendor", "partial_agreement", "not_assessed", "in_turn"]
+RulingFactKind = Literal["modified", "landed", "unruled", "unclear_ruling", "unsupported_rejection"]
+CheckFactKind = Literal["error_open", "error_dismissed", "error_corrected", "not_checked", "confirmed_by_reader"]
+DoubtFactKind = Literal[
+    "not_argued", "doubts", "self_attacked", "unsettled_flag", "low_marks", "unsure", "no_confidence"
+]
+EvidenceFactKind = Literal["contested_points", "no_evidence", "no_sources", "no_quote"]
+VoiceFactKind = Literal["shared_member", "own_attack", "inconsistent", "substituted", "weak_flip"]
+BallotFactKind = Literal["ballots_differ", "few_ballots"]
+DegradedFactKind = Literal["missed_phase", "fallback", "cut", "unseen", "truncated", "prose", "partly_read", "dropped"]
+MediumFactKind = Literal[
     "strongest_absent",
     "absent",
-    "one_vendor",
-    "partial_agreement",
-    "not_assessed",
-    "in_turn",
-    "modified",
-    "landed",
-    "unruled",
-    "unclear_ruling",
-    "unsupported_rejection",
-    "error_open",
-    "error_dismissed",
-    "error_corrected",
-    "not_checked",
-    "confirmed_by_reader",
-    "not_argued",
-    "doubts",
-    "self_attacked",
-    "unsettled_flag",
-    "low_marks",
-    "unsure",
-    "no_confidence",
-    "contested_points",
-    "no_evidence",
-    "no_sources",
-    "no_quote",
-    "shared_member",
-    "own_attack",
-    "inconsistent",
-    "substituted",
-    "weak_flip",
-    "ballots_differ",
-    "few_ballots",
-    "missed_phase",
-    "fallback",
-    "cut",
-    "unseen",
-    "truncated",
-    "prose",
-    "partly_read",
-    "dropped",
+    AgreementFactKind,
+    RulingFactKind,
+    CheckFactKind,
+    DoubtFactKind,
+    EvidenceFactKind,
+    VoiceFactKind,
+    BallotFactKind,
+    DegradedFactKind,
     "coverage_hole",
     "degraded",
     "medium_confidence",
-    # in favour of the answer
-    "all_answered",
-    "all_agree",
-    "all_hold",
-    "same_verdict",
-    "verified_findings",
-    "dismissed",
-    "agreed_points",
-    "cited_sources",
-    "checked",
 ]
+# In favour of the answer, in the order in which they are told.
+ConsentFactKind = Literal["all_agree", "all_hold", "same_verdict", "all_answered"]
+EvidentFactKind = Literal["verified_findings", "dismissed", "agreed_points", "cited_sources", "checked"]
+SupportingFactKind = Literal[ConsentFactKind, EvidentFactKind]
+TrustFactKind = Literal[ContestedFactKind, LowFactKind, MediumFactKind, SupportingFactKind]
 
 
 class TrustFactRow(TypedDict):
@@ -926,13 +815,7 @@ class TrustFact:
     total: int = 0
 
     def as_row(self) -> TrustFactRow:
-        return {
-            "kind": self.kind,
-            "detail": self.detail,
-            "seats": self.seats,
-            "count": self.count,
-            "total": self.total,
-        }
+        return {"kind": self.kind, "detail": self.detail, "seats": self.seats, "count": self.count, "total": self.total}
 
     @classmethod
     def load(cls, row: TrustFactRow) -> TrustFact:
@@ -958,23 +841,9 @@ class Difference:
     sides: tuple[Side, ...] = ()
 
 
-OutcomeKind = Literal[
-    "survived",
-    "unopposed",
-    "consensus",
-    "modified",
-    "corrected",
-    "overturned",
-    "untested",
-    "votes",
-    "capped",
-    "split",
-    "first",
-    "no_first",
-    "built_on",
-    "settled",
-    "stopped",
-]
+DraftOutcome = Literal["survived", "unopposed", "consensus", "modified", "corrected", "overturned", "untested"]
+VoteOutcome = Literal["votes", "capped", "split", "first", "no_first"]
+OutcomeKind = Literal[DraftOutcome, VoteOutcome, "built_on", "settled", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)

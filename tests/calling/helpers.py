@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from council.calling.budget import CallBudget, NoBudget
+from council.calling.budget import Budget
 from council.calling.concurrency import ConcurrencyLimit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.retry import Caller
@@ -39,6 +39,11 @@ def answering(name: str, *answers: Any) -> FunctionMember:
     return FunctionMember(name, lambda key: left.pop(0) if len(left) > 1 else left[0])
 
 
+def unpriced(ledger: Ledger) -> Budget:
+    """Return the budget of a run whose members have no known price, without caps."""
+    return Budget(ledger.store, ledger.record, lambda member: None)  # type: ignore[arg-type]
+
+
 async def call(
     ledger: Ledger,
     the_step: Step,
@@ -47,11 +52,17 @@ async def call(
     resend: bool = True,
     limit_for: Callable[[str], ConcurrencyLimit] = no_limit,
     fallbacks: FallbackPolicy | None = None,
-    budget: CallBudget | None = None,
+    budget: Budget | None = None,
 ) -> Outcome:
     by_name = {member.name: member for member in members}
     caller = Caller(
-        by_name.__getitem__, ledger, timeout, resend, limit_for, fallbacks or FallbackPolicy(), budget or NoBudget()
+        by_name.__getitem__,
+        ledger,
+        budget or unpriced(ledger),
+        timeout,
+        resend,
+        limit_for,
+        fallbacks or FallbackPolicy(),
     )
     return await caller(the_step)
 

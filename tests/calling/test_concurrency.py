@@ -45,14 +45,14 @@ async def inside() -> AsyncIterator[Enter]:
     async with AsyncExitStack() as stack:
 
         async def enter(gate: ConcurrencyLimit, count: int) -> list[Slot]:
-            return [await stack.enter_async_context(gate.acquire()) for _ in range(count)]
+            return [await stack.enter_async_context(Slot(gate)) for _ in range(count)]
 
         yield enter
 
 
 def queueing(gate: ConcurrencyLimit, count: int) -> list[asyncio.Task[None]]:
     async def stay() -> None:
-        async with gate.acquire():
+        async with Slot(gate):
             await asyncio.Event().wait()
 
     return [asyncio.ensure_future(stay()) for _ in range(count)]
@@ -201,7 +201,7 @@ async def test_the_retry_loop_reports_each_result_to_the_limit(ledger: Ledger) -
 
 async def test_waiting_for_a_slot_does_not_count_against_the_timeout(ledger: Ledger) -> None:
     gate, stack = ConcurrencyLimit(1), AsyncExitStack()
-    await stack.enter_async_context(gate.acquire())
+    await stack.enter_async_context(Slot(gate))
     asked = asyncio.ensure_future(call(ledger, step(), answering("one", "Tabs."), limit_for=lambda name: gate))
     await settle()
     skip(600.0)  # more than its timeout of ten seconds
@@ -228,7 +228,7 @@ async def test_a_hung_call_does_not_block_others(ledger: Ledger) -> None:
     hung = Hanging("one")
     first = asyncio.ensure_future(call(ledger, step(), hung, limit_for=lambda name: gate, timeout=lambda name: 60.0))
     await hung.reached.wait()
-    second = asyncio.ensure_future(gate.acquire().__aenter__())
+    second = asyncio.ensure_future(Slot(gate).__aenter__())
     await settle()
     skip(SILENT_AFTER_S + 1)
     assert isinstance(await second, Slot)

@@ -13,7 +13,18 @@ from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Answer, FixedSeconds, SeatWatch
-from tests.calling.helpers import KEY, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
+from tests.calling.helpers import (
+    KEY,
+    Hanging,
+    answering,
+    call,
+    events_of,
+    fault,
+    interrupt,
+    reload_ledger,
+    step,
+    unpriced,
+)
 from tests.fake_clock import settle, skip
 from tests.run_session import FunctionMember
 
@@ -144,7 +155,7 @@ async def test_a_member_that_streams_thinking_has_at_least_300_seconds(ledger: L
 @pytest.mark.behaviour("40-thinking-members-have-300-seconds")
 async def test_a_member_seen_thinking_has_300_seconds_in_later_phases(ledger: Ledger) -> None:
     one = Slow("one", "", 1)
-    carry_out = Caller({"one": one}.__getitem__, ledger, lambda name: 120.0)
+    carry_out = Caller({"one": one}.__getitem__, ledger, unpriced(ledger), lambda name: 120.0)
     assert (await carry_out(step())).ok
     assert carry_out.member_timeout(replace(step(), timeout=90.0), "one") == 300.0
     assert carry_out.member_timeout(replace(step(), timeout=FixedSeconds(90.0)), "one") == 90.0
@@ -159,7 +170,9 @@ async def test_a_timeout_of_the_user_is_not_extended(ledger: Ledger) -> None:
 
 @pytest.mark.behaviour("40-thinking-members-have-300-seconds")
 async def test_a_known_reasoning_member_has_300_seconds_in_a_phase_with_a_shorter_timeout(ledger: Ledger) -> None:
-    carry_out = Caller(lambda name: answering(name, ""), ledger, is_thinking=lambda name: name == "deep")
+    carry_out = Caller(
+        lambda name: answering(name, ""), ledger, unpriced(ledger), is_thinking=lambda name: name == "deep"
+    )
     short = replace(step(), timeout=90.0)
     assert [carry_out.member_timeout(short, name) for name in ("deep", "plain")] == [300.0, 90.0]
 

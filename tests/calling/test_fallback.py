@@ -14,7 +14,7 @@ from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
-from tests.calling.helpers import Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
+from tests.calling.helpers import Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step, unpriced
 from tests.fake_clock import skip
 from tests.run_session import FunctionMember, make_ask
 
@@ -35,7 +35,7 @@ def asked(seat: str, *vendors: str, phase: str = "draft") -> Step:
 
 def caller(ledger: Ledger, *members: FunctionMember) -> Caller:
     by_name = {member.name: member for member in members}
-    return Caller(by_name.__getitem__, ledger, lambda name: 10.0, fallbacks=FallbackPolicy(VOTERS))
+    return Caller(by_name.__getitem__, ledger, unpriced(ledger), lambda name: 10.0, fallbacks=FallbackPolicy(VOTERS))
 
 
 async def all_at_once(carry_out: Caller, *steps: Step) -> dict[str, Outcome]:
@@ -184,7 +184,8 @@ async def test_a_resumed_run_remembers_fallbacks_and_excluded_members(ledger: Le
     assert families.exclusion_state("alpha", "a:m") == "failed(quota)"
     one, fallback = of("a", "never"), of("d", "D.")
     by_name = {"a:m": one, "d:m": fallback}
-    later = await Caller(by_name.__getitem__, reloaded, fallbacks=families)(asked("alpha", "a", "d", phase="improve"))
+    resumed = Caller(by_name.__getitem__, reloaded, unpriced(reloaded), fallbacks=families)
+    later = await resumed(asked("alpha", "a", "d", phase="improve"))
     assert (later.served_by, one.calls) == ("d:m", [])
 
 
@@ -192,3 +193,35 @@ async def test_an_absent_seat_is_asked_again_when_the_run_resumes(ledger: Ledger
     await caller(ledger, of("a", fault("auth")), of("d", fault("auth")))(asked("alpha", "a", "d"))
     families = FallbackPolicy.from_record(VOTERS, (await reload_ledger(store)).record)
     assert (families.excluded, families.last_member) == ({}, {})
+
+
+async def test_a_member_that_answered_after_a_timeout_is_not_excluded_on_resume(
+    ledger: Ledger, store: SqliteStore
+) -> None:
+    drafted = asked("alpha", "a", "d")
+    outcome = await caller(ledger, of("a", fault("stall"), "A."))(drafted)
+    ledger.begin_step(drafted.ask.key, "print")
+    ledger.accept_result(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
+    families = FallbackPolicy.from_record(VOTERS, (await reload_ledger(store)).record)
+    assert (families.excluded, families.last_member) == ({}, {"alpha": "a:m"})
+
+
+def test_the_vendor_of_a_seat_whose_members_failed_is_free_for_other_seats() -> None:
+    policy = FallbackPolicy(VOTERS)
+    members = [of("a", "A."), of("d", "D.")]
+    assert policy.choose("beta", members).name == "d:m"
+    policy.release("alpha")
+    assert policy.choose("beta", members).name == "a:m"
+
+
+def test_a_seat_does_not_avoid_its_own_vendor() -> None:
+    members = [of("b", "B."), of("a", "A.", name="a:other")]
+    assert FallbackPolicy(VOTERS).choose("alpha", members).name == "a:other"
+
+
+def test_a_model_that_answered_a_seat_is_not_missing_for_another() -> None:
+    policy = FallbackPolicy(VOTERS)
+    policy.exclude("alpha", "a:m", "failed(model)")
+    assert policy.exclusion_state("beta", "a:m") == "failed(model)"
+    policy.record_answer("gamma", of("a", "A."))
+    assert policy.exclusion_state("beta", "a:m") is None

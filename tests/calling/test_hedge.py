@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
-from council.calling.hedge import MIN_SAMPLES, HedgePolicy, hedge_with, usual_seconds
+from council.calling.hedge import MIN_SAMPLES, HedgedLoop, HedgePolicy, usual_seconds
 from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.members.base import Member
@@ -19,7 +20,7 @@ from council.money import Price, Rates
 from council.store.interface import AttemptResult, Row
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
-from tests.calling.helpers import KEY, RUN, Hanging, answering, events_of, fault, reload_ledger, step
+from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, reload_ledger, step, unpriced
 from tests.fake_clock import settle, skip
 from tests.run_session import FunctionMember, make_ask
 
@@ -46,7 +47,13 @@ class Answers(FunctionMember):
 
 
 async def hedged(
-    ledger: Ledger, the_step: Step, *members: Member, past: Sequence[float] = FAST, resend: bool = True, **more: Any
+    ledger: Ledger,
+    the_step: Step,
+    *members: Member,
+    past: Sequence[float] = FAST,
+    resend: bool = True,
+    budget: Budget | None = None,
+    **more: Any,
 ) -> Outcome:
     async def past_seconds(member: str) -> Sequence[float]:
         return past
@@ -55,9 +62,10 @@ async def hedged(
     caller = Caller(
         by_name.__getitem__,
         ledger,
+        budget or unpriced(ledger),
         lambda member: 60.0,
         resend,
-        make_loop=hedge_with(HedgePolicy(past_seconds)),
+        make_loop=partial(HedgedLoop, policy=HedgePolicy(past_seconds)),
         **more,
     )
     return await caller(the_step)
@@ -292,7 +300,7 @@ async def test_a_stored_answer_is_not_bought_again(
 
 
 async def call_plainly(ledger: Ledger, the_step: Step, *members: Member) -> Outcome:
-    return await Caller({member.name: member for member in members}.__getitem__, ledger, lambda member: 60.0)(the_step)
+    return await call(ledger, the_step, *members, timeout=lambda member: 60.0)
 
 
 @pytest.mark.behaviour("15-hedge")
@@ -305,7 +313,13 @@ async def test_attempts_of_two_members_are_replayed_to_their_own_member(ledger: 
 
     first.backoff = 5.0  # the second member is asked before the retry
     by_name: dict[str, Member] = {"one": first, "two": rival}
-    caller = Caller(by_name.__getitem__, ledger, lambda member: 60.0, make_loop=hedge_with(HedgePolicy(past_seconds)))
+    caller = Caller(
+        by_name.__getitem__,
+        ledger,
+        unpriced(ledger),
+        lambda member: 60.0,
+        make_loop=partial(HedgedLoop, policy=HedgePolicy(past_seconds)),
+    )
     task = asyncio.ensure_future(caller(step("one", "two")))
     await rival.reached.wait()
     skip(10.0)

@@ -15,7 +15,19 @@ from hypothesis import strategies as st
 
 from council.calling.pricing import find_price
 from council.errors import ConfigError
-from council.money import FREE, Price, cost, exact_cost, format_usd, max_cost, nanos_to_usd, usd_to_nanos
+from council.money import (
+    FREE,
+    Price,
+    Rates,
+    cost,
+    exact_cost,
+    format_saving,
+    format_usd,
+    highest_price,
+    max_cost,
+    nanos_to_usd,
+    usd_to_nanos,
+)
 from council.settings import Settings, flatten, load_settings
 from council.settings.catalogue import model_id, split_member
 from council.types import Usage
@@ -209,3 +221,23 @@ def test_the_price_list_is_imported_only_when_needed() -> None:
     code = "import sys, council.runs.service, council.doors.cli.ask; print('genai_prices' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("usd", "told"),
+    [
+        (None, ""),
+        (0.0, ""),
+        (0.5, ", $0.50 saved by the vendors' caches"),
+        (-0.5, ", $0.50 more for writing to the vendors' caches"),
+    ],
+)
+def test_what_the_caches_saved_or_cost_follows_the_cost(usd: float | None, told: str) -> None:
+    assert format_saving(usd) == told
+
+
+def test_the_highest_of_two_prices_is_taken_rate_by_rate_and_tier_by_tier() -> None:
+    low, high = Rates(*map(Decimal, "1111")), Rates(*map(Decimal, "1921"))
+    first, second = Price(low, ((100, Rates(*map(Decimal, "5555"))),)), Price(high)
+    assert highest_price(None, second) == second
+    assert highest_price(first, second) == Price(high, ((100, Rates(*map(Decimal, "5955"))),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from council import events as ev
 from council.calling.fault_table import (
     FAULT_TABLE,
     FailedAttempt,
+    check_fault,
     find_missing_parameters,
     max_retries,
     next_attempt,
@@ -145,3 +147,18 @@ async def test_the_chair_gets_twice_the_output_on_each_retry(ledger: Ledger) -> 
         ledger, replace(step(ask=ask), is_chair=True), Noting("one", lambda key: Answer("{", "length", Usage(1, 600)))
     )
     assert seen == [600, 1200, 2400]
+
+
+@pytest.mark.parametrize(
+    ("wait", "kept"), [(0, 0), (1.5, 1.5), (-1, None), (float("nan"), None), (float("inf"), None), ("3", None)]
+)
+def test_only_a_wait_of_some_seconds_is_kept_of_a_fault(wait: Any, kept: float | None) -> None:
+    assert check_fault(Fault("rate", "slow down", retry_after=wait)).retry_after == kept
+
+
+def test_what_a_fault_says_is_a_text() -> None:
+    said: Any = {"no": "text"}
+    assert check_fault(Fault("schema", "wrong", said=said)).said == ""
+    assert check_fault(Fault("schema", "wrong", said="Tabs.")).said == "Tabs."
+    unknown = check_fault(Fault("melted", "too hot"))
+    assert (unknown.kind, unknown.detail) == ("member", 'Fault: unknown kind "melted": too hot')

@@ -13,7 +13,7 @@ from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.members.wires.wire import WireMember
 from council.types import Ask, Outcome, Step
-from tests.calling.helpers import step
+from tests.calling.helpers import step, unpriced
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import seated
 
@@ -32,7 +32,7 @@ class Wave:
     """Three seats that ask one member at the same time."""
 
     def __init__(self, ledger: Ledger, member: WireMember, warm: WarmStart | None, packet: str = PACKET) -> None:
-        caller = Caller(lambda name: member, ledger, lambda name: 30.0, warm_start=warm)
+        caller = Caller(lambda name: member, ledger, unpriced(ledger), lambda name: 30.0, warm_start=warm)
         self.tasks = [asyncio.ensure_future(caller(ask_of(seat, packet, member.name))) for seat in SEATS]
 
     async def states(self) -> list[str]:
@@ -101,7 +101,7 @@ async def test_a_later_phase_with_a_known_prefix_starts_at_once(
     warm = WarmStart(max_wait=60.0)
     assert await Wave(ledger, member, warm).states() == ["ok"] * 3
     gate = provider.hold()
-    caller = Caller(lambda name: member, ledger, lambda name: 30.0, warm_start=warm)
+    caller = Caller(lambda name: member, ledger, unpriced(ledger), lambda name: 30.0, warm_start=warm)
     steps = [replace(ask_of(seat), ask=replace(ask_of(seat).ask, key=f"r2/{seat}")) for seat in SEATS]
     tasks = [asyncio.ensure_future(caller(one)) for one in steps]
     assert len(await asyncio.to_thread(gate.wait, 20.0, 3)) == 3

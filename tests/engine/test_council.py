@@ -369,10 +369,10 @@ async def test_a_partial_verdict_recorded_in_a_gather_belongs_to_the_run(store: 
         return await council.ask(seat, "t/say")
 
     session = await open_session(store, folder)
-    assert session.council.partial_verdict == Verdict("")
+    assert session.council.state.partial_verdict == Verdict("")
     async with session.council.phase("r1"):
         await session.council.gather((BETA,), act)
-    assert session.council.partial_verdict.answer == "beta is being asked"
+    assert session.council.state.partial_verdict.answer == "beta is being asked"
 
 
 # look and search
@@ -675,7 +675,7 @@ async def test_positions_are_the_latest_statements_of_members_without_the_chair(
             await council.poll(ALL[:2], "t/say")
     async with council.phase("merge"):
         await council.ask(CHAIR, "t/say")
-    assert {name: said.key for name, said in council.positions.items()} == {
+    assert {name: said.key for name, said in council.state.positions.items()} == {
         "alpha": "improve/alpha", "beta": "improve/beta",
     }  # fmt: skip
 
@@ -715,3 +715,22 @@ def test_the_public_verbs_are_pinned() -> None:
     }
     public: dict[str, Any] = {name: value for name, value in vars(Council).items() if not name.startswith("_")}
     assert {name for name, value in public.items() if callable(value)} == verbs
+
+
+async def test_a_budget_that_ends_in_a_gather_ends_the_run_after_the_other_seats(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    session = await open_session(store, tmp_path)
+    answered: list[str] = []
+
+    async def act(council: Council, seat: Seat) -> Statement[Any]:
+        if seat.name == "alpha":
+            raise BudgetSpent("the budget for this run is used up")
+        said = await council.ask(seat, "t/say")
+        answered.append(seat.name)
+        return said
+
+    async with session.council.phase("draft"):
+        with pytest.raises(BudgetSpent, match="the budget for this run is used up"):
+            await session.council.gather(session.council.members, act)
+    assert answered == [seat.name for seat in session.council.members[1:]]

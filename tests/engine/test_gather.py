@@ -107,3 +107,38 @@ async def test_the_first_error_cancels_the_rest() -> None:
     with pytest.raises(ValueError, match="broken"):
         await gather_or_cancel([breaks(), silent.speak()], Grace(5.0, [SeatWatch(), silent.watch], 1))
     assert not silent.dropped
+
+
+async def test_all_tasks_have_ended_when_the_first_error_is_raised() -> None:
+    ended: list[str] = []
+
+    async def clean_up() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await settle()
+            ended.append("cleaned up")
+
+    async def fail() -> None:
+        await settle()
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        await gather_or_cancel([clean_up(), fail()])
+    assert ended == ["cleaned up"]
+
+
+async def test_an_error_during_the_grace_period_is_raised_at_once() -> None:
+    one, silent = Speaker("one"), Speaker("silent")
+
+    async def fail() -> Statement[None] | Absence:
+        await one.answer.wait()
+        raise RuntimeError("broken")
+
+    grace = Grace(5.0, [SeatWatch(), silent.watch], 1)
+    waiting = asyncio.ensure_future(gather_or_cancel([fail(), silent.speak()], grace))
+    await settle()
+    one.answer.set()
+    with pytest.raises(RuntimeError, match="broken"):
+        await waiting
+    assert not silent.dropped

@@ -23,6 +23,7 @@ from tests.run_session import make_ask
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
 ASKED = ev.Asked("draft/alpha", "draft", "alpha", "scripted:")
+ATTEMPTED = ev.Attempted("draft/alpha", "alpha", 1, "scripted:")
 STATED = ev.Stated("draft/alpha", "draft", "alpha", "ok", "Tabs.", None, "scripted:", {}, 1, 0.1)
 
 
@@ -144,10 +145,10 @@ async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list
 
 @pytest.mark.behaviour("40-resume-byte-identical")
 async def test_attempt_is_on_disk_with_its_bytes_before_it_is_sent(store: SqliteStore, ledger: Ledger) -> None:
-    attempt = await ledger.record_attempt("draft/alpha", "alpha", "m", b'{"exact": "bytes"}', "")
+    attempt = await ledger.record_attempt(ATTEMPTED, b'{"exact": "bytes"}')
     db = sqlite3.connect(store.path)  # another reader, as after a crash
     assert db.execute("SELECT key, n, member, body FROM intents").fetchall() == [
-        ("draft/alpha", 1, "m", b'{"exact": "bytes"}')
+        ("draft/alpha", 1, "scripted:", b'{"exact": "bytes"}')
     ]
     db.close()
     assert (attempt.n, attempt.result, ledger.calls["made"]) == (1, None, 1)
@@ -158,21 +159,21 @@ async def test_a_request_that_was_cancelled_before_it_was_sent_is_not_counted(
     store: SqliteStore, ledger: Ledger
 ) -> None:
     ledger.begin_step(ASKED.key, "print", ASKED)
-    sending = asyncio.ensure_future(ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", ""))
+    sending = asyncio.ensure_future(ledger.record_attempt(ATTEMPTED, b"{}"))
     await asyncio.sleep(0)  # it waits for the store
     sending.cancel()
     await asyncio.wait({sending})
     assert sending.cancelled()
     assert ledger.calls["made"] == 0
     assert (await reload_ledger(store)).calls == {"made": 0, "replayed": 0, "in_doubt": 0}
-    assert (await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", "")).n == 1
+    assert (await ledger.record_attempt(ATTEMPTED, b"{}")).n == 1
 
 
 @pytest.mark.behaviour("15-prompts-leave-memory")
 async def test_an_answered_request_and_its_prompt_are_only_in_the_store(store: SqliteStore, ledger: Ledger) -> None:
     prompt: list[Message] = [{"role": "user", "content": "Tabs or spaces?"}]
     ledger.begin_step(ASKED.key, "print", replace(ASKED, messages=prompt))
-    attempt = await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"the request", "")
+    attempt = await ledger.record_attempt(ATTEMPTED, b"the request")
     ledger.record_result(ASKED.key, attempt, {"text": "Tabs.", "finish": "stop", "usage": {}, "model": ""})
     assert attempt.body == b"" and ledger.record.entries[0].event == ASKED
     stored = await store.load(RUN)
@@ -180,13 +181,13 @@ async def test_an_answered_request_and_its_prompt_are_only_in_the_store(store: S
     assert stored.attempts[ASKED.key][0].body == b"the request"
 
 
-async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:
-    first = await ledger.record_attempt("draft/alpha", "alpha", "m", b"1", "")
+async def test_the_attempts_of_all_processes_are_counted_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:
+    first = await ledger.record_attempt(ATTEMPTED, b"1")
     ledger.record_result("draft/alpha", first, {"fault": "net", "detail": "", "said": "", "retry_after": None})
-    await ledger.record_attempt("draft/alpha", "alpha", "m", b"2", "retry: net")
+    await ledger.record_attempt(replace(ATTEMPTED, n=2), b"2")
     reloaded = await reload_ledger(store)
     assert [attempt.result is None for attempt in reloaded.attempts("draft/alpha")] == [False, True]
-    assert (await reloaded.record_attempt("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
+    await reloaded.record_attempt(replace(ATTEMPTED, n=3), b"2")
     assert reloaded.calls == {"made": 3, "replayed": 0, "in_doubt": 2}  # the second by the first process
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import Any
 
@@ -20,6 +21,7 @@ from council.notes_filter import (
     without_notes,
 )
 from council.protocols.collaborative import SEATS
+from council.types import Seat
 from tests.paths import DATA
 
 NOTES = tomllib.loads((DATA / "trust" / "notes.toml").read_text(encoding="utf-8"))["case"]
@@ -154,3 +156,17 @@ def test_a_long_block_is_read_in_linear_time() -> None:
     shown, blocks = stream(pieces)
     assert (shown, len(blocks[0])) == ("x\n", 2_000_001)
     assert ends_in_notes("x\n```council-notes\n{") and not ends_in_notes("x\n```council-notes\n{}\n```")
+
+
+def test_a_list_of_notes_has_at_most_twenty_items_of_four_hundred_characters() -> None:
+    block = json.dumps({"agreed": ["x" * 500] * 25})
+    notes = parse_notes(f"Use tabs.\n\n```council-notes\n{block}\n```", {})
+    assert notes and [len(item) for item in notes["agreed"]] == [400] * 20
+
+
+def test_a_seat_without_a_title_is_known_by_its_name_alone() -> None:
+    assert seat_names([Seat("Alpha"), Seat("beta", "The Judge")]) == {
+        "alpha": "Alpha",
+        "beta": "beta",
+        "the judge": "beta",
+    }

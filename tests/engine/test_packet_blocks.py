@@ -160,9 +160,6 @@ def test_the_json_of_a_partial_file_has_its_numbers_and_elisions() -> None:
         "97| class Cart:",
         "… lines 98-200 not shown …",
     ]
-    assert PACKET.as_dossier("validate")["council_packet"]["context"]["files"][0]["content"] == (
-        "… lines 1-6 not shown …\ndef shop():\n    Cart().total()\n… line 9 not shown …\n"
-    )
 
 
 def test_a_long_list_of_what_is_missing_is_counted() -> None:
@@ -272,3 +269,24 @@ def test_no_line_of_a_file_is_a_heading_or_a_mark(pieces: list[str]) -> None:
     assert not [line for line in inner if imitates(line)]
     headings = [line for line in inner if not re.match(r" *\d+(?: [+ -] )?\| |\| |@@ |$", line)]
     assert set(headings) <= {DIFF_SCOPE, "## Changes", "### diff", "## Files", "### a.md"}
+
+
+def test_a_blank_line_in_the_head_of_a_diff_is_not_shown() -> None:
+    diff = "diff --git a/a.bin b/a.bin\n\nBinary files differ\n"
+    text = render_packet(Packet(diff=diff), "validate")
+    assert text.endswith("### a.bin\n| Binary files differ")
+
+
+def test_without_a_diff_named_files_come_first_and_once() -> None:
+    text = render_packet(Packet((PacketFile("a.py", "x\n"),), spec="Be brief."), "ask")
+    assert text == "## Files\n\n### a.py\n1| x\n\n## Specification\n\n### given with the question\n1| Be brief."
+
+
+def test_a_packet_with_nothing_else_has_no_empty_blocks() -> None:
+    packet = Packet(environment='{"os": "linux"}\n', prior_decisions=("JWT",), commits=("1a Fix\nThe reason.",))
+    assert render_packet(packet, "ask").split("\n\n") == [
+        "## Commits, newest first\n1a Fix\n    The reason.",
+        "## Decisions already taken\n- JWT",
+        '## Environment\n    {"os": "linux"}',
+    ]
+    assert render_packet(Packet(), "validate") == ""

@@ -179,3 +179,27 @@ def test_an_attack_that_found_nothing_says_so() -> None:
 
 def test_a_ruling_reads_as_its_answer() -> None:
     assert Ruling(**RULING).prose() == "Tabs."
+
+
+def test_numbers_as_keys_in_the_notation_of_python_are_read() -> None:
+    written = str(RULING | {"note": "it's", "extra": {1: "one"}})
+    assert parse_reply(Ruling, written, {}).answer == "Tabs."
+
+
+def test_a_key_that_is_given_twice_with_different_values_is_a_fault() -> None:
+    with pytest.raises(Fault, match="given twice"):
+        parse_reply(Ruling, json.dumps(RULING)[:-1] + ', "answer": "Spaces."}', {})
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"points": 7}, "points: 7 is not a list"),
+        ({"answer": {"a": {"b": 1}}}, "answer: an object is not text"),
+        ({"points": [7]}, "points 1: 7 is not an object"),
+    ],
+)
+def test_a_value_of_another_type_is_named_with_what_was_expected(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(Fault) as caught:
+        parse_reply(Ruling, json.dumps(RULING | given), {})
+    assert problem in caught.value.detail

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from council.engine.degraded import format_missing_lines
-from council.engine.strongest import find_absent_strongest, find_strongest
+from council.engine.records import StrongestRow
+from council.engine.strongest import compare_strongest, find_absent_strongest, find_strongest
 from council.engine.trust import compute_trust
 from council.money import FREE, Price, Rates, equal_work_cost
 from tests.render.runs import RunBuilder, plan, seat
@@ -87,3 +88,51 @@ def test_an_absent_strongest_seat_is_a_fact_of_trust(
     assert facts.get("strongest_absent") == ((named,) if named else None)
     above = "\n".join(format_missing_lines(minutes))
     assert (f"; {named} is the strongest." in above) is bool(named)
+
+
+def compare(phases: int = 1, reply: dict[str, Any] | None = None, **ending: Any) -> StrongestRow | None:
+    """Return the comparison of a run in which alpha has the highest price."""
+    prices = dict(zip(MEMBERS.values(), (0.03, 0.01, 0.01), strict=True))
+    builder = RunBuilder(plan(seats=[seat(name, model=member) for name, member in MEMBERS.items()], prices=prices))
+    for n in range(phases):
+        builder.phase(f"r{n + 1}")
+        for name, member in MEMBERS.items():
+            builder.answer(name, "x", served_by=member, reply=reply)
+        builder.end_phase()
+    return compare_strongest(builder.close(**ending).minutes)
+
+
+@pytest.mark.behaviour("evidence-strongest")
+@pytest.mark.parametrize(
+    ("ending", "changed", "unknown"),
+    [
+        ({"shared_by": ["alpha", "beta"]}, False, ""),
+        ({"shared_by": ["beta"]}, True, ""),
+        ({"shared_by": None}, None, "not_recorded"),
+        ({"notes": {"recommendation_shared_by": ["alpha"]}}, False, ""),  # of an earlier version
+        ({"notes": {"recommendation_shared_by": None}}, None, "not_recorded"),
+        ({"details": {"leader": "alpha"}, "outcome": "OVERTURNED"}, True, ""),
+        ({"details": {"leader": "alpha"}, "outcome": "SURVIVED"}, False, ""),
+        ({"details": {"leader": "beta"}, "outcome": "SURVIVED", "shared_by": ["beta"]}, True, ""),
+        ({"details": {"leader": "alpha"}, "shared_by": ["beta"]}, True, ""),
+        ({"phases": 2, "details": {"referee": True}, "shared_by": ["alpha"]}, None, "not_recorded"),
+        ({"phases": 2, "shared_by": ["alpha"]}, False, ""),
+        ({"details": {"referee": True}, "shared_by": ["alpha"]}, False, ""),
+        ({"reply": {"verdict": "PASS"}, "verdict": "PASS"}, False, ""),
+        ({"reply": {"verdict": "PASS"}, "verdict": "FAIL"}, True, ""),
+        ({"reply": {"verdict": "PASS"}, "verdict": "DISAGREE"}, None, "disagree"),
+        ({"verdict": "PASS"}, None, "not_recorded"),
+    ],
+)
+def test_a_report_says_whether_the_council_changed_the_answer_of_its_strongest_seat(
+    ending: dict[str, Any], changed: bool | None, unknown: str
+) -> None:
+    row = compare(**ending)
+    assert row and (row["seat"], row["changed"], row["unknown"], row["tokens"]) == ("alpha", changed, unknown, 120)
+
+
+@pytest.mark.behaviour("evidence-strongest")
+@pytest.mark.parametrize("ending", [{"status": "incomplete"}, {"answer": ""}, {"agreement_on": "conclusions"}])
+def test_a_run_without_an_answer_of_its_own_has_no_comparison(ending: dict[str, Any]) -> None:
+    assert compare(shared_by=["alpha"]) is not None
+    assert compare(shared_by=["alpha"], **ending) is None

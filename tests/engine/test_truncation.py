@@ -142,3 +142,26 @@ def test_truncated_messages_are_shorter_and_keep_their_fences(texts: list[str], 
     if cut:
         assert length(cut[0]) <= length(messages) + 40 * len(texts)  # one marker each
         assert len(FENCE.findall(cut[0][-1]["content"])) == len(texts)
+
+
+@pytest.mark.behaviour("40-context-too-long")
+def test_every_quotation_keeps_a_hundred_tokens() -> None:
+    cut = truncate_messages(user(said("word " * 180)), 0.01)
+    assert cut
+    kept = FENCE.search(cut[0][-1]["content"])
+    assert kept and kept["text"].partition(TRUNCATION_MARKER)[0].split() == ["word"] * 59
+
+
+@pytest.mark.behaviour("40-context-too-long")
+def test_a_quotation_beside_the_packet_is_cut_as_text() -> None:
+    fenced = FencedPacket(BIG, PROMPTS.fence_mark("packet"), lambda one: PROMPTS.fence_packet(one, "validate"))
+    messages = (*validating(BIG), {"role": "user", "content": said("word " * 3000)})
+    cut = truncate_messages(messages, 0.5, fenced)
+    assert cut and cut[1].statements == ("Alpha",)
+    assert 1000 < cut[0][-1]["content"].count("word") < 2000
+
+
+@pytest.mark.behaviour("40-context-too-long")
+def test_a_cut_quotation_without_a_name_is_told_as_others() -> None:
+    cut = truncate_messages(user(Quoter(PROMPTS, "r1/alpha")("word " * 3000)), 0.5)
+    assert cut and cut[1].descriptions == ("the words of others",)

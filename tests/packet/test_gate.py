@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.engine.packet_blocks import number_file
+from council.engine.prompting import build_dossier
 from council.errors import PacketRefused, UsageError
 from council.packet import build, files, gate
 from council.packet.changes import Selection, WantedFile
 from council.packet_size import truncate_packet
 from council.planning.plan_object import make_packet_receipt
 from council.text_cleanup import strip_invisible
-from council.types import Packet, PacketFile, Skipped
+from council.types import Packet, PacketFile, Question, Seat, Skipped
 from tests.packet.conftest import commit, write
 from tests.packet.fake_secrets import SECRETS
 
@@ -246,15 +248,19 @@ PACKET = Packet(
 @pytest.mark.behaviour("packet-dossier")
 def test_dossier_has_the_required_keys_in_order() -> None:
     schema = {"verdict": "PASS | WARN | FAIL"}
-    whole = PACKET.as_dossier("validate", "skeptic", "What could go wrong?", schema)["council_packet"]
+    skeptic = Seat("judge-1", perspective="skeptic", focus="What could go wrong?")
+    whole = build_dossier(PACKET, Question("", "validate"), skeptic, schema)["council_packet"]
     assert list(whole) == [
         "version", "mode", "target", "context", "perspective", "perspective_description", "output_schema",
     ]  # fmt: skip
     assert (whole["version"], whole["mode"], whole["output_schema"]) == ("1.0", "validate", schema)
     assert list(whole["context"]) == ["files", "diff", "spec", "prior_decisions", "scope"]
-    assert whole["context"]["files"][0] == {"path": "a.py", "content": "a = 1\n"}
+    assert whole["context"]["files"][0] == {"path": "a.py", "content": "1| a = 1"}
     assert whole["context"]["spec"] == {"source": "none", "content": ""}
-    assert list(PACKET.as_dossier("research")["council_packet"]) == ["version", "mode", "target", "context"]
+    assert (whole["perspective"], whole["perspective_description"]) == ("skeptic", "What could go wrong?")
+    for task, seat in (("research", Seat("judge-1")), ("ask", skeptic)):
+        plain = build_dossier(PACKET, Question("", task), seat)["council_packet"]
+        assert list(plain) == ["version", "mode", "target", "context"]
 
 
 @pytest.mark.behaviour("packet-receipt")
@@ -279,7 +285,7 @@ def test_small_window_gets_whole_files_then_one_cut_then_none() -> None:
     assert [file.path for file in small.files] == ["a.py", "b.py"]
     assert small.files[0] == PACKET.files[0] and small.diff == PACKET.diff
     assert (small.files[1].content, small.files[1].lines) == ("b = 1\n" * small.files[1].ranges[0][1], 50)
-    assert small.files[1].marked_content.endswith("b = 1\n… lines 26-50 not shown …\n")
+    assert list(number_file(small.files[1]))[-2:] == ["25| b = 1", "… lines 26-50 not shown …"]
     assert small.holes == ("e.py", "b.py", "c.py")
     assert small.skipped[-1].why == "does not fit the member's window (60 tokens)"
 

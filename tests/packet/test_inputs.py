@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from council.errors import PacketRefused, UsageError
+from council.events import dump_deeply
 from council.packet import build
 from council.packet.lookups import look
 from council.planning.plan_object import make_packet_receipt
@@ -118,7 +119,7 @@ WAYS: dict[str, Plant] = {
 
 
 def everything(packet: Packet) -> str:
-    return json.dumps([packet.as_dossier("validate"), make_packet_receipt(packet), packet.note], ensure_ascii=False)
+    return json.dumps([dump_deeply(packet), make_packet_receipt(packet)], ensure_ascii=False)
 
 
 def build_planted(plant: Plant, root: Path, text: str, **policy: bool) -> Packet:

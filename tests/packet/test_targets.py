@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from council.engine.prompting import build_dossier
 from council.errors import PacketRefused, UsageError
 from council.packet import build
 from council.packet.files import match_glob
 from council.packet.targets import has_changes, select
 from council.planning.plan_object import make_packet_receipt
-from council.types import Packet
+from council.types import DossierContext, Packet, Question, Seat
 from tests.packet.conftest import commit, git, write
+
+
+def context_of(packet: Packet, task: str = "validate") -> DossierContext:
+    return build_dossier(packet, Question("", task), Seat("judge-1"))["council_packet"]["context"]
 
 
 def paths(packet: Packet) -> list[str]:
@@ -228,7 +233,7 @@ def test_council_records_are_never_included(target: str, repo: Path) -> None:
     packet = validate(target, repo)
     assert "private finding" not in str(packet)
     assert packet.environment == '{"os": "linux"}\n'
-    assert packet.as_dossier("validate")["council_packet"]["context"]["environment"] == '{"os": "linux"}\n'
+    assert context_of(packet)["environment"] == '{"os": "linux"}\n'
 
 
 @pytest.mark.behaviour("packet-agents-stay-out")
@@ -424,7 +429,7 @@ def test_a_new_file_is_sent_once_and_listed_in_the_diff(target: str, repo: Path)
     packet = validate(target, repo)
     assert paths(packet) == ["src/new.py"]
     assert packet.diff == "diff --git a/src/new.py b/src/new.py\nnew file mode 100644\n"
-    assert str(packet.as_dossier("validate")).count("fresh = 1") == 1
+    assert str(context_of(packet)).count("fresh = 1") == 1
 
 
 @pytest.mark.behaviour("packet-added-once")
@@ -535,16 +540,16 @@ def test_the_packet_has_the_commit_messages_and_says_what_to_judge(repo: Path) -
     commit(repo, {"src/app.py": "x = 2\n"}, "Raise the limit")
     commit(repo, {"README.md": "# New\n"}, "Rename the project\n\nThe reason.")
     packet = validate("HEAD~2..HEAD", repo)
-    context = packet.as_dossier("validate")["council_packet"]["context"]
+    context = context_of(packet)
     assert [text.split(" ", 1)[1] for text in context["commits"]] == [
         "Rename the project\nThe reason.",
         "Raise the limit",
     ]
     assert context["scope"].startswith("The diff is the object")
     assert [line.split(" ", 1)[1] for line in validate("", repo / "src", base="HEAD~2").commits] == ["Raise the limit"]
-    files = validate("src/app.py", repo).as_dossier("validate")["council_packet"]["context"]
+    files = context_of(validate("src/app.py", repo))
     assert "commits" not in files and "scope" not in files
-    assert "scope" not in packet.as_dossier("research")["council_packet"]["context"]
+    assert "scope" not in context_of(packet, "research")
 
 
 @pytest.mark.behaviour("packet-commits")

@@ -34,3 +34,9 @@ def test_state_of_an_unasked_seat_depends_on_what_stopped_the_run(
     state: SeatState, stopped: str, expected: str
 ) -> None:
     assert final_state(state, stopped) == expected
+
+
+def test_a_state_of_a_command_or_an_unknown_one_is_described() -> None:
+    assert describe_state("failed(cli:exit)") == "the command ended with an error"
+    assert describe_state("failed(flood)") == "the response was larger than the limit"
+    assert describe_state("melted") == "melted"

@@ -264,7 +264,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert (refused is not None) == (spent + amount > RUN_CAP or of_day + amount > DAY_CAP)
         if refused is None:
             ledger.record.spending[key, n] = SpendingRow("sim:m", PRICE.as_json(), amount)
-            self.wait(ledger.record_attempt(key, key.rpartition("/")[2], "sim:m", b"{}", "", amount / 1e9))
+            self.wait(
+                ledger.record_attempt(ev.Attempted(key, key.rpartition("/")[2], n, "sim:m", "", amount / 1e9), b"{}")
+            )
             step.attempts.append("")
             self.runs[run].spent[key, n] = amount
 

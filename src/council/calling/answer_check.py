@@ -7,12 +7,12 @@ the same characters for pages.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from council.answer_text import find_refusal, is_placeholder
 from council.errors import Fault
+from council.json_text import iter_strings
 from council.notes_filter import ends_in_notes, without_notes
 from council.text_cleanup import single_line
 from council.types import Answer, Step
@@ -107,10 +107,7 @@ class AnswerSize:
 
 
 def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = False) -> Answer:
-    """Return an acceptable answer, or raise its Fault.
-
-    A readable reply with contradictions is accepted after its repair turn.
-    """
+    """Return an acceptable answer, or raise its Fault. Contradictions are accepted after the repair turn."""
     if isinstance(answer, Fault):
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema
@@ -123,7 +120,8 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
     if piece := find_loop(answer.text):
         raise Fault("loop", describe_loop(piece), said=answer.text)
     is_cut = answer.finish == "length" and not (step.ask.schema is None and ends_in_notes(answer.text))
-    if is_cut and not _is_capped_on_purpose(answer, step):
+    is_short = step.ask.schema is None and step.ask.max_tokens is not None  # free text of a small member
+    if is_cut and not (is_short and answer.text.strip()):
         raise Fault("length", "the answer was cut at its length limit", said=answer.text)
     shown = answer.text if step.ask.schema else without_notes(answer.text)
     if not shown.strip():
@@ -202,15 +200,7 @@ def _list_free_text(reply: Any, schema: Any) -> list[str]:
     """Return the strings that a member gave, without the words of enums."""
     given = reply.model_dump(exclude_unset=True) if hasattr(reply, "model_dump") else reply
     choices = _collect_choices(schema)
-    return [text for text in _iter_strings(given) if text not in choices]
-
-
-def _iter_strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _iter_strings(item)
+    return [text for text in iter_strings(given) if text not in choices]
 
 
 def _collect_choices(schema: Any) -> set[Any]:
@@ -221,11 +211,6 @@ def _collect_choices(schema: Any) -> set[Any]:
         return set()
     own = {choice for choice in (*schema.get("enum", ()), schema.get("const")) if isinstance(choice, str)}
     return own | {choice for item in schema.values() for choice in _collect_choices(item)}
-
-
-def _is_capped_on_purpose(answer: Answer, step: Step) -> bool:
-    """Return whether the length limit was intended: free text of a small member."""
-    return step.ask.schema is None and step.ask.max_tokens is not None and bool(answer.text.strip())
 
 
 def _trim_to_last_sentence(text: str) -> str:

@@ -7,10 +7,10 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
-from typing import Protocol, TypedDict
+from typing import Protocol, TypedDict, cast
 
 from council import events as ev
 from council.errors import BudgetSpent, Fault
@@ -28,7 +28,7 @@ from council.money import (
     usd_to_nanos,
 )
 from council.settings.catalogue import is_reasoning
-from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Hold, Record, Row, SpendingRow
+from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Hold, LedgerStore, Record, SpendingRow
 from council.types import Answer, Ask, Usage, estimate_tokens
 
 TOKENS_PER_WORD = 1.4
@@ -40,49 +40,11 @@ THINKING_TOKENS_PER_S = 100
 AttemptId = tuple[str, int]  # step key, attempt number
 
 
-class CallBudget(Protocol):
-    """Budget for the requests of one run."""
-
-    def cap_output(self, ask: Ask, member: Member) -> Ask:
-        """Return the ask with its output limits if spending is capped."""
-
-    async def reserve(
-        self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
-    ) -> float | None:
-        """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
-
-    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
-        """Return the bill of a request that has a reservation."""
-
-    def withdraw(self, key: str, n: int) -> None:
-        """Forget a request that was cancelled before it was sent."""
-
-
-class NoBudget:
-    """Budget without caps or records."""
-
-    def cap_output(self, ask: Ask, member: Member) -> Ask:
-        return ask
-
-    async def reserve(
-        self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
-    ) -> float | None:
-        return None
-
-    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
-        return None
-
-    def withdraw(self, key: str, n: int) -> None:
-        pass
-
-
 # Output limits
 
 
 def max_answer_tokens(ask: Ask) -> int:
-    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at
-    most 8,192.
-    """
+    """Return the output cap of an answer: that of the ask, or three times its words within fixed limits."""
     if ask.max_tokens is not None or ask.words is None:
         return ask.max_tokens or DEFAULT_MAX_TOKENS
     return min(DEFAULT_MAX_TOKENS, max(MIN_ANSWER_TOKENS, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
@@ -143,12 +105,7 @@ class OutputLimits:
         return self.words < 1 or self.low_effort
 
     def as_json(self) -> OutputLimitsObject:
-        return {
-            "share": self.share,
-            "words": self.words,
-            "max_thinking": self.max_thinking,
-            "low_effort": self.low_effort,
-        }
+        return cast("OutputLimitsObject", asdict(self))
 
 
 FULL_OUTPUT = OutputLimits()
@@ -218,10 +175,9 @@ class Caps:
         return self.run is not None or self.day is not None or self.user_day is not None
 
 
-class BudgetStore(Protocol):
+class BudgetStore(LedgerStore, Protocol):
     """Store interface that the budget uses."""
 
-    def post(self, run: str, rows: Sequence[Row]) -> None: ...
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None: ...
 
 
@@ -245,6 +201,7 @@ class Budget:
             self._count_started(key, n, row.reserved or 0)
 
     def cap_output(self, ask: Ask, member: Member) -> Ask:
+        """Return the ask with its output limits if spending is capped."""
         return self.plan.limits.apply(ask, member) if self.caps else ask
 
     async def hold_run(self) -> BudgetRefusal | None:
@@ -258,11 +215,15 @@ class Budget:
     async def reserve(
         self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
     ) -> float | None:
+        """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
         price = self.price(member)
         if price == FREE:
             return 0.0
         if price is None:
-            self._record_unpriced(key, n, member.name, None)
+            now = time.time()
+            self.record.spending[key, n] = SpendingRow(member.name, None, None)
+            row = (key, n, member.name, now, local_date(now), "", None)
+            self.store.post(self.record.run, [("reserve", row)])
             return None
         tokens = _input_tokens(body)
         if ask.attachments:
@@ -279,6 +240,7 @@ class Budget:
         return nanos_to_usd(nanos)
 
     def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
+        """Return the bill of a request that has a reservation."""
         row = self.record.spending.get((key, attempt.n))
         if row is None or row.price is None or row.charged is not None:
             return None
@@ -295,18 +257,13 @@ class Budget:
     def _compute_bill(
         self, row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int
     ) -> tuple[float, Charge]:
-        """Return the cost in dollars and how far it is known.
-
-        `attached`: input tokens of a request with attachments.
-        """
+        """Return the cost in dollars and how far it is known. `attached`: input tokens if there are attachments."""
         if isinstance(answer, Answer):
             return _bill_answer(row, attempt, answer, attached)
         delivery = attempt.delivery
         if delivery.is_connecting or (answer.has_status and not self.bills_errors(attempt.member)):
             return 0.0, Charge.EXACT
-        if (
-            answer.kind == "net" and delivery.is_sent
-        ):  # the connection closed at once: the endpoint may have read the request
+        if answer.kind == "net" and delivery.is_sent:  # closed at once: the endpoint may have read the request
             return _bill_cancelled(row, attempt, attached), Charge.IN_DOUBT
         if answer.kind in UNBILLED_FAULTS and not delivery.has_output:
             return 0.0, Charge.EXACT
@@ -315,6 +272,7 @@ class Budget:
         return nanos_to_usd(row.reserved or 0), Charge.IN_DOUBT
 
     def withdraw(self, key: str, n: int) -> None:
+        """Forget a request that has ended, or that was cancelled before it was sent."""
         self._in_flight.discard((key, n))
         released, self._released = self._released, asyncio.Event()
         released.set()
@@ -331,17 +289,8 @@ class Budget:
         price_json = json.dumps(price.as_json())
         return Hold(key, n, member, now, local_date(now), price_json, nanos, run, day, user, self.caps.user)
 
-    def _record_unpriced(self, key: str, n: int, member: str, reserved: int | None) -> None:
-        """Record a request without a known price. Nothing is reserved for it."""
-        now = time.time()
-        self.record.spending[key, n] = SpendingRow(member, None, reserved)
-        self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", reserved))])
-
     async def _reserve_or_wait(self, hold: Hold, may_wait: bool) -> None:
-        """Reserve the cost.
-
-        If it may, wait while other requests of this run are in flight, because they may release part of theirs.
-        """
+        """Reserve the cost. If it may, wait for requests in flight, which may release a part of theirs."""
         if not self.caps:
             self.store.post(self.record.run, [("reserve", hold.as_row())])
             return

@@ -53,10 +53,7 @@ class TurnStore(Protocol):
 
 
 class RateLimit:
-    """Evenly spaced turns for the requests to one provider.
-
-    The turns of several waiting requests are reserved at once.
-    """
+    """Evenly spaced turns for the requests to one provider; those of waiting requests are reserved together."""
 
     def __init__(self, provider: str, per_second: float, store: TurnStore | None = None) -> None:
         """With a store, all processes that use it share the turns."""
@@ -122,10 +119,6 @@ class ConcurrencyLimit:
     def is_full(self) -> bool:
         return self.busy >= int(self.slots) or self.in_flight >= self.max_slots
 
-    def acquire(self) -> Slot:
-        """Return a slot, to wait for it and hold it with `async with`."""
-        return Slot(self)
-
     async def wait_for_slot(self) -> None:
         if not self.is_full and not self.waiters:
             self._take_slot()
@@ -170,9 +163,7 @@ class ConcurrencyLimit:
 
 
 def shared_prefix(ask: Ask) -> str:
-    """Return the text that the requests of all seats begin with, up to the end of the packet; empty without a
-    packet.
-    """
+    """Return the text with which the requests of all seats begin, up to the end of the packet, if there is one."""
     if not ask.shared or ask.bare:
         return ""
     system = "".join(message["content"] for message in ask.messages if message["role"] == "system")
@@ -206,7 +197,7 @@ class WarmStart:
 
 @dataclass(slots=True)
 class Slot:
-    """Slot of one call, held inside `async with`."""
+    """Slot of one call: wait for it and hold it with `async with`."""
 
     limit: ConcurrencyLimit
     slowdowns_at_start: int = 0  # number of decreases when the call started

@@ -35,18 +35,14 @@ class FallbackPolicy:
             policy.last_member[seat] = outcome.served_by
             for attempt in record.attempts.get(key, ()):
                 result = attempt.result
-                if result is None or "fault" not in result or not result.get("passed_on"):
-                    continue
-                row = FAULT_TABLE.get(result["fault"])
-                if row and row.state in STATES_OUT_FOR_RUN:
-                    policy.exclude(seat, attempt.member, row.state)
+                if result and "fault" in result and result.get("passed_on"):
+                    row = FAULT_TABLE.get(result["fault"])
+                    if row and row.state in STATES_OUT_FOR_RUN:
+                        policy.exclude(seat, attempt.member, row.state)
         return policy
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:
-        """Return the member that served the seat before, else the first with an unused vendor.
-
-        Vendors that are down come last.
-        """
+        """Return the member that served the seat before, else one with an unused vendor; vendors that are down last."""
         vendors_in_use = {vendor for other, vendor in self.serving_vendors.items() if other != seat}
         last_member = self.last_member.get(seat)
         return min(
@@ -86,7 +82,6 @@ class FallbackPolicy:
 
     def exclusion_state(self, seat: str, member: str) -> FinalState | None:
         """Return the state that excludes a member from this seat, or None."""
-        is_missing = (
-            member in self.missing_models and member not in self.last_member.values()
-        )  # a model that answered exists
+        # A model that answered exists.
+        is_missing = member in self.missing_models and member not in self.last_member.values()
         return "failed(model)" if is_missing else self.excluded.get((seat, member))

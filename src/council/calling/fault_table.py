@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from council.errors import Fault
+from council.events import Hedged
 from council.members.base import DEFAULT_MAX_TOKENS, Member, describe_unseen, fit_attachments
 from council.members.guard import prepare_request
 from council.types import Ask, Cuts, FinalState, Json, Step, repair_surrogates
@@ -50,9 +51,7 @@ FAULT_TABLE = {
     "size": FaultPolicy(1, "failed(size)", backs_off=False, change="shrunk"),
     "model": FaultPolicy(0, "failed(model)"),
     "auth": FaultPolicy(0, "failed(auth)", is_vendor_wide=True),
-    "endpoint": FaultPolicy(
-        0, "failed(endpoint)", is_vendor_wide=True
-    ),  # a server answers, but it is not a model endpoint
+    "endpoint": FaultPolicy(0, "failed(endpoint)", is_vendor_wide=True),  # a server, but not of a model
     "parameter": FaultPolicy(1, "failed(parameter)", backs_off=False, change="bare"),
     "member": FaultPolicy(0, "failed(member)"),  # its code raised an exception
     "script": FaultPolicy(0, "failed(script)"),
@@ -125,6 +124,7 @@ class NextAttempt:
     fallback_state: str = ""  # the state in which it failed
     cut: Cuts = field(default_factory=Cuts)
     dropped: tuple[str, ...] = ()
+    hedge: Hedged | None = None  # the hedge that it is the first attempt of
 
 
 def next_attempt(failed: FailedAttempt) -> NextAttempt | None:
@@ -134,9 +134,8 @@ def next_attempt(failed: FailedAttempt) -> NextAttempt | None:
 
 
 def _raise_temperature(failed: FailedAttempt) -> NextAttempt:
-    temperature = (
-        SECOND_RETRY_TEMPERATURE if (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE else RETRY_TEMPERATURE
-    )
+    is_raised = (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE
+    temperature = SECOND_RETRY_TEMPERATURE if is_raised else RETRY_TEMPERATURE
     return NextAttempt(replace(failed.ask, temperature=temperature), f"retry: {failed.fault.detail}")
 
 
@@ -169,7 +168,7 @@ def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
 
 def _drop_parameters(failed: FailedAttempt) -> NextAttempt | None:
     """Drop the attachments if the message is about them, else the optional parameters."""
-    seen = fit_attachments(failed.ask, failed.member).attachments if failed.ask.attachments else ()
+    seen = fit_attachments(failed.ask, failed.member).attachments
     if seen and ATTACHMENT_REFUSED.search(failed.fault.detail):
         paths = tuple(one.path for one in seen)
         return NextAttempt(describe_unseen(failed.ask), f"retry: without {', '.join(paths)}", dropped=paths)

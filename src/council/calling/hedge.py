@@ -16,11 +16,11 @@ from typing import Any
 from council import events as ev
 from council.calling.concurrency import Slot
 from council.calling.fault_table import NextAttempt
-from council.calling.retry import Caller, MemberDeadline, RetryLoop, result_to_json
+from council.calling.retry import MemberDeadline, RetryLoop, result_to_json
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.store.interface import Attempt
-from council.types import Answer, Ask, Outcome, Step
+from council.types import Answer, Ask, Outcome
 
 MIN_SAMPLES = 20
 QUANTILE = 0.95
@@ -91,6 +91,7 @@ class Race:
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
 
 
+@dataclass(kw_only=True)
 class HedgedLoop(RetryLoop):
     """Retry loop that asks a second member while the requested one is slow."""
 
@@ -131,9 +132,10 @@ class HedgedLoop(RetryLoop):
         remaining.remove(member.name)
         slow.has_fallback = bool(remaining)
         why = f"hedge: {slow.member.name} has not answered after {self.race.delay:.3g} s"
+        hedge = ev.Hedged(self.key, self.seat, slow.member.name, member.name, round(self.race.delay, 3))
         deadline = MemberDeadline(member, self.caller.member_timeout(self.step, member.name), bool(remaining))
         try:
-            return await self._try_member(deadline, NextAttempt(ask, why, slow.member.name, ev.HEDGED))
+            return await self._try_member(deadline, NextAttempt(ask, why, slow.member.name, ev.HEDGED, hedge=hedge))
         except BudgetSpent:
             self.race.running.discard(member.name)
             remaining.insert(0, member.name)
@@ -147,33 +149,21 @@ class HedgedLoop(RetryLoop):
         return attempt, answer
 
     async def _open_attempt(
-        self,
-        deadline: MemberDeadline,
-        request: NextAttempt,
-        ask: Ask,
-        body: bytes,
-        why: str,
-        started: float,
-        may_wait: bool = True,
+        self, deadline: MemberDeadline, request: NextAttempt, body: bytes, started: float, *, may_wait: bool = True
     ) -> Attempt:
         race, name = self.race, deadline.member.name
         if race is None:
-            return await super()._open_attempt(deadline, request, ask, body, why, started)
+            return await super()._open_attempt(deadline, request, body, started)
         async with race.lock:
             n = len(self.caller.journal.attempts(self.key)) + 1
             may_wait = name != race.rival  # the rival does not wait for money that other requests may release
             try:
-                attempt = await super()._open_attempt(deadline, request, ask, body, why, started, may_wait)
+                attempt = await super()._open_attempt(deadline, request, body, started, may_wait=may_wait)
             except asyncio.CancelledError:
                 self.caller.budget.withdraw(self.key, n)
                 raise
         race.in_flight[name] = attempt
         return attempt
-
-    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
-        if not self.race or request.fallback_state != ev.HEDGED:
-            return None
-        return ev.Hedged(self.key, self.seat, request.fallback_for, member, round(self.race.delay, 3))
 
     async def _send(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
@@ -224,14 +214,3 @@ class HedgedLoop(RetryLoop):
         outcome = super()._give_up(deadline, fault)
         self.usable_reply = kept
         return outcome
-
-
-def hedge_with(policy: HedgePolicy) -> Callable[[Caller, Step], RetryLoop]:
-    """Return what makes the loops of a run that hedges."""
-
-    def make_loop(caller: Caller, step: Step) -> RetryLoop:
-        loop = HedgedLoop(caller, step)
-        loop.policy = policy
-        return loop
-
-    return make_loop

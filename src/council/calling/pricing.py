@@ -39,13 +39,14 @@ def find_price(member: str, settings: Settings) -> Price | None:
 
 def _find_user_price(member: str, settings: Settings, prices: Mapping[str, Mapping[str, float]]) -> Price | None:
     """Return the user's price of a member, else its list price."""
-    kind, _ = split_member(member)
+    kind, name = split_member(member)
     if configured := _find_configured_price(member, prices):
         return _price_from_config(configured)
     if kind in UNBILLED_PROVIDERS:
         return FREE
     if kind == "pai":
-        return _lookup_list_price(*_split_bridge_member(member), "")
+        bridged, _, model = name.partition(":")
+        return _lookup_list_price(bridged, model, "")
     provider = settings.providers.get(kind)
     return _price_from_list(member, provider) if provider else None
 
@@ -83,12 +84,6 @@ def _price_from_list(member: str, provider: Provider) -> Price | None:
     if provider.name in catalogue().providers:
         return _lookup_list_price(provider.name, id_, "")
     return None if is_local else _lookup_list_price("", id_, provider.base_url)
-
-
-def _split_bridge_member(member: str) -> tuple[str, str]:
-    """Split `pai:PROVIDER:MODEL` into provider and model."""
-    provider, _, model = member.partition(":")[2].partition(":")
-    return provider, model
 
 
 @lru_cache(maxsize=256)

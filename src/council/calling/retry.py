@@ -20,7 +20,7 @@ from council.calling.answer_check import (
     describe_loop,
     is_complete_reply,
 )
-from council.calling.budget import CallBudget, NoBudget
+from council.calling.budget import Budget
 from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, check_fault, max_retries, next_attempt
@@ -30,19 +30,8 @@ from council.members.base import Member, fit_attachments
 from council.members.guard import check_delta, prepare_request, send_request
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
-from council.store.interface import AnswerResult, Attempt, AttemptResult, FaultResult
-from council.types import (
-    NO_USAGE,
-    Answer,
-    Ask,
-    FinalState,
-    Outcome,
-    SeatWatch,
-    Step,
-    Usage,
-    current_delivery,
-    repair_surrogates,
-)
+from council.store.interface import Attempt, AttemptResult
+from council.types import NO_USAGE, Answer, Ask, FinalState, Outcome, Step, Usage, current_delivery, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
 
@@ -53,21 +42,8 @@ class Journal(Protocol):
     """Ledger interface that the retry loop uses."""
 
     def attempts(self, key: str) -> list[Attempt]: ...
-    def reported_attempts(self, key: str) -> int: ...
-    def closed_attempts(self, key: str) -> int: ...
-    async def record_attempt(
-        self,
-        key: str,
-        seat: str,
-        member: str,
-        body: bytes,
-        why: str,
-        most: float | None,
-        fallback_for: str = "",
-        fallback_state: str = "",
-        seconds: float | None = None,
-        hedge: ev.Hedged | None = None,
-    ) -> Attempt: ...
+    def past_attempts(self, key: str) -> tuple[int, int]: ...
+    async def record_attempt(self, event: ev.Attempted, body: bytes, hedge: ev.Hedged | None = None) -> Attempt: ...
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
     def stream_delta(self, key: str, seat: str, piece: str) -> None: ...
@@ -77,27 +53,17 @@ class Journal(Protocol):
 
 def result_to_json(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> AttemptResult:
     """Return the stored form of a result. `given_up` ends the step; `passed_on` ends one member's part of it."""
-    stored = _fault_to_json(answer) if isinstance(answer, Fault) else _answer_to_json(answer)
+    stored: AttemptResult
+    if isinstance(answer, Fault):
+        stored = {"fault": answer.kind, "detail": answer.detail, "said": answer.said, "retry_after": answer.retry_after}
+    else:
+        stored = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
+        if answer.id:
+            stored["id"] = answer.id
     if given_up:
         stored["given_up"] = True
     if passed_on:
         stored["passed_on"] = True
-    return stored
-
-
-def _fault_to_json(fault: Fault) -> FaultResult:
-    return {"fault": fault.kind, "detail": fault.detail, "said": fault.said, "retry_after": fault.retry_after}
-
-
-def _answer_to_json(answer: Answer) -> AnswerResult:
-    stored: AnswerResult = {
-        "text": answer.text,
-        "finish": answer.finish,
-        "usage": answer.usage.as_json(),
-        "model": answer.model,
-    }
-    if answer.id:
-        stored["id"] = answer.id
     return stored
 
 
@@ -121,7 +87,9 @@ def select_recorded(attempts: Sequence[Attempt], *, resend: bool = True) -> list
             continue
         series.append(attempt)
         if attempt.is_given_up:
-            recorded += series if not resend and _is_doubtful(attempt) else _keep_answers(series)
+            fault = str(attempt.result.get("fault")) if attempt.result else ""
+            stays_in_doubt = not resend and fault in FAULT_TABLE and FAULT_TABLE[fault].state == "in_doubt"
+            recorded += series if stays_in_doubt else _keep_answers(series)
             series = []
     recorded += series
     # A resent request follows the one in doubt that it repeats, so skip the earlier one.
@@ -132,11 +100,6 @@ def _keep_answers(series: Sequence[Attempt]) -> list[Attempt]:
     """Return the attempts of each member up to its last answer."""
     last = {attempt.member: attempt.n for attempt in series if attempt.has_answer}
     return [attempt for attempt in series if attempt.n <= last.get(attempt.member, 0)]
-
-
-def _is_doubtful(attempt: Attempt) -> bool:
-    result = attempt.result
-    return result is not None and "fault" in result and FAULT_TABLE[result["fault"]].state == "in_doubt"
 
 
 # Deadlines
@@ -191,25 +154,17 @@ class MemberDeadline:
 # Retry loop
 
 
-class PrepareFailed(Exception):
-    """A member could not make its request."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.detail)
-        self.fault = fault
-
-
 @dataclass(slots=True)
 class Caller:
     """Executes the steps of one run."""
 
     member: Callable[[str], Member]
     journal: Journal
+    budget: Budget
     timeout: Callable[[str], float] = lambda member: 120.0  # seconds of each member in a phase
     resend: bool = True
     limit_for: Callable[[str], ConcurrencyLimit] = no_limit  # concurrency limit of a member's provider
     fallbacks: FallbackPolicy = field(default_factory=FallbackPolicy)
-    budget: CallBudget = field(default_factory=NoBudget)
     no_phase_timeout: Collection[str] = ()  # members to which the timeouts of phases do not apply
     is_thinking: Callable[[str], bool] = lambda member: False  # members known to think before they answer
     seen_thinking: set[str] = field(default_factory=set)  # members that thought in this run
@@ -250,19 +205,16 @@ class RetryLoop:
 
     async def run(self) -> Outcome:
         journal = self.caller.journal
-        self.reported_attempts = journal.reported_attempts(self.key)
-        open_attempts = journal.attempts(self.key)[journal.closed_attempts(self.key) :]
+        self.reported_attempts, closed_attempts = journal.past_attempts(self.key)
+        open_attempts = journal.attempts(self.key)[closed_attempts:]
         self.recorded_attempts = select_recorded(open_attempts, resend=self.caller.resend)
         for attempt in journal.attempts(self.key):
             if attempt.result is None and attempt not in self.recorded_attempts:
                 self._charge_in_doubt(attempt)
         started = self.now()
         try:
-            if self.step.watch:
-                async with asyncio.timeout(None) as self.timeout:
-                    self.step.watch.drop = self._drop_seat
-                    outcome = await self._try_chain()
-            else:
+            async with asyncio.timeout(None) as self.timeout:
+                self.step.watch.drop = self._drop_seat
                 outcome = await self._try_chain()
         except TimeoutError:
             outcome = self._end_dropped_seat()
@@ -270,10 +222,7 @@ class RetryLoop:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
         return replace(
-            outcome,
-            usage=self.usage,
-            attempts=len(journal.attempts(self.key)),
-            seconds=round(self.now() - started, 3),
+            outcome, usage=self.usage, attempts=len(journal.attempts(self.key)), seconds=round(self.now() - started, 3)
         )
 
     def _drop_seat(self, why: str) -> None:
@@ -345,8 +294,8 @@ class RetryLoop:
                 if last is None or self.step.is_chair:
                     raise
                 return self._give_up(deadline, Fault(last.kind, f"{last.detail}; not asked again: {spent}"))
-            except PrepareFailed as failed:
-                return self._give_up(deadline, failed.fault)
+            except Fault as fault:  # the member could not make its request
+                return self._give_up(deadline, check_fault(fault))
             try:
                 accepted = check_answer(answer, self.step, was_repaired=faults["schema"] > 0)
             except Fault as fault:
@@ -354,7 +303,9 @@ class RetryLoop:
                 faults[fault.kind] += 1
                 self._keep_usable_reply(deadline, trial, fault)
                 recorded = attempt.result
-                after = next_attempt(self._make_failed_attempt(deadline, trial, fault, answer))
+                sent = self.caller.budget.cap_output(trial.ask, deadline.member)
+                written = answer.usage.output if isinstance(answer, Answer) else 0
+                after = next_attempt(FailedAttempt(self.step, deadline.member, sent, fault, written))
                 wait = self._retry_delay(deadline, fault, faults[fault.kind], recorded) if after else None
                 self._record_result(attempt, answer, fault, wait, deadline)
                 if wait is None or after is None:
@@ -375,13 +326,6 @@ class RetryLoop:
             kept_size = len(self.usable_reply.text) if self.usable_reply else -1
             if (part.fields, len(fault.said)) > (self.usable_fields, kept_size):
                 self.usable_reply, self.usable_fields = self._accept(deadline, trial, "ok", fault.said), part.fields
-
-    def _make_failed_attempt(
-        self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
-    ) -> FailedAttempt:
-        written = answer.usage.output if isinstance(answer, Answer) else 0
-        ask = self.caller.budget.cap_output(request.ask, deadline.member)
-        return FailedAttempt(self.step, deadline.member, ask, fault, written)
 
     def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: FinalState, text: str) -> Outcome:
         self.caller.fallbacks.record_answer(self.seat, deadline.member)
@@ -426,7 +370,10 @@ class RetryLoop:
     async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
         ask = self.caller.budget.cap_output(request.ask, deadline.member)
         ask = fit_attachments(ask, deadline.member) if ask.attachments else ask
-        body, why = self._prepare(deadline.member, ask), request.why
+        body, request = (
+            prepare_request(deadline.member, ask),
+            request if ask is request.ask else replace(request, ask=ask),
+        )
         if attempt := self._pop_recorded(deadline.member.name):
             if attempt.result is not None:
                 return attempt, result_from_json(attempt.result)
@@ -435,13 +382,14 @@ class RetryLoop:
                     "doubt", "the process stopped before the answer was stored, and --no-resend is set"
                 )
             self._charge_in_doubt(attempt)
-            body, why = attempt.body, "resent: the process stopped before the answer was stored"
+            body = attempt.body
+            request = replace(request, why="resent: the process stopped before the answer was stored")
         started, warm = self.now(), self.caller.warm_start
         first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
         try:
-            async with self.caller.limit_for(deadline.member.name).acquire() as slot:
+            async with Slot(self.caller.limit_for(deadline.member.name)) as slot:
                 slot.first_output = first_output
-                attempt = await self._open_attempt(deadline, request, ask, body, why, started)
+                attempt = await self._open_attempt(deadline, request, body, started)
                 if slot.turn:
                     deadline.postpone(await slot.wait_for_turn())
                 answer = await self._send_or_charge(deadline, ask, attempt, body, slot)
@@ -450,12 +398,6 @@ class RetryLoop:
         finally:
             if first_output:
                 first_output.set()
-
-    def _prepare(self, member: Member, ask: Ask) -> bytes:
-        try:
-            return prepare_request(member, ask)
-        except Fault as fault:
-            raise PrepareFailed(check_fault(fault)) from fault
 
     def _pop_recorded(self, member: str) -> Attempt | None:
         """Return the next recorded attempt of a member. Two members may have worked on the step at the same time."""
@@ -469,36 +411,25 @@ class RetryLoop:
         self.caller.journal.record_charge(bill)
 
     async def _open_attempt(
-        self,
-        deadline: MemberDeadline,
-        request: NextAttempt,
-        ask: Ask,
-        body: bytes,
-        why: str,
-        started: float,
-        may_wait: bool = True,
+        self, deadline: MemberDeadline, request: NextAttempt, body: bytes, started: float, *, may_wait: bool = True
     ) -> Attempt:
         """Reserve the cost of a request and record it. The time since `started`, spent on waiting, does not count."""
         journal, member = self.caller.journal, deadline.member
         n = len(journal.attempts(self.key)) + 1
-        cost = await self.caller.budget.reserve(self.key, n, member, ask, body, may_wait=may_wait)
+        cost = await self.caller.budget.reserve(self.key, n, member, request.ask, body, may_wait=may_wait)
         deadline.postpone(self.now() - started)
-        return await journal.record_attempt(
+        event = ev.Attempted(
             self.key,
             self.seat,
+            n,
             member.name,
-            body,
-            why,
+            request.why,
             cost,
             request.fallback_for,
             request.fallback_state,
             round(deadline.seconds_left(), 1),
-            self._find_hedge(member.name, request),
         )
-
-    def _find_hedge(self, member: str, request: NextAttempt) -> ev.Hedged | None:
-        """Return the hedge that a request is the first one of."""
-        return None
+        return await journal.record_attempt(event, body, request.hedge)
 
     async def _send_or_charge(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
@@ -517,7 +448,7 @@ class RetryLoop:
     async def _send(
         self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
     ) -> Answer | Fault:
-        detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()
+        detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet

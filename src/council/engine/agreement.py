@@ -11,7 +11,7 @@ from council.types import Agreement, ChairNotes, Difference, Round, Side, TrustF
 
 
 def count_voices(served: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return the voice of each seat, from its name, its requested member and the member that answered.
+    """Return the voice of each seat, from (name, requested member, member that answered).
 
     Seats that share a member because of a fallback are one voice: it would agree with itself.
     """

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from string import ascii_uppercase
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from council import events as ev
 from council.answer_filter import clean_answer
@@ -54,7 +56,7 @@ from council.types import (
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 Effect = Callable[[], Awaitable[Sequence[object]]]  # does a look-up or a search, and returns its results
-BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
+BUDGET_SKIPPED: FinalState = "skipped(budget)"  # ends the run; the step is asked again on resume
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,21 @@ class Request:
     choices: Choices
     timeout: float | None
     variables: dict[str, Any]
-    review: Callable[[Any], str] | None = None
-    final: bool | None = None
+    review: Callable[[Any], str] | None
+    final: bool | None
+
+
+def _make_request(
+    prompt: str,
+    *,
+    reply: type[Reply] | None = None,
+    choices: Choices | None = None,
+    timeout: float | None = None,
+    review: Callable[[Any], str] | None = None,
+    final: bool | None = None,
+    **variables: Any,
+) -> Request:
+    return Request(prompt, reply, choices or {}, timeout, variables, review, final)
 
 
 @dataclass(slots=True)
@@ -77,9 +92,9 @@ class SharedState:
     positions: dict[str, Statement[Any]] = field(default_factory=dict)  # each seat's latest statement, for the digest
     stances: dict[str, str] = field(default_factory=dict)  # the verdict in each seat's latest reply, where it has one
     out_seats: dict[str, Absence] = field(default_factory=dict)
-    partial_verdict: Verdict = field(default_factory=lambda: Verdict(""))
+    partial_verdict: Verdict = field(default_factory=lambda: Verdict(""))  # of the last `so_far`
     has_answer: bool = False  # the answer of the partial verdict is finished
-    last_statement: Statement[Any] | None = None
+    last_statement: Statement[Any] | None = None  # at the end of a protocol, that of the seat which wrote the answer
 
 
 class Council:
@@ -113,7 +128,7 @@ class Council:
         self._seat_names = {seat.name for seat in roster.seats}
         self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
         self._chair_name = roster.chair.name if roster.chair else ""
-        self._state = SharedState()
+        self.state = SharedState()
         self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
         self._absences: dict[str, AbsenceRow] = {}
@@ -121,31 +136,6 @@ class Council:
     @property
     def members(self) -> tuple[Seat, ...]:
         return self.roster.seats
-
-    @property
-    def positions(self) -> dict[str, Statement[Any]]:
-        return self._state.positions
-
-    @property
-    def stances(self) -> dict[str, str]:
-        return self._state.stances
-
-    @property
-    def partial_verdict(self) -> Verdict:
-        """Return the verdict of the last `so_far`, or an empty one."""
-        return self._state.partial_verdict
-
-    @property
-    def has_answer(self) -> bool:
-        """Return whether the answer of the partial verdict is finished."""
-        return self._state.has_answer
-
-    @property
-    def last_statement(self) -> Statement[Any] | None:
-        """Return the statement that was made last: at the end of a protocol, that of the seat which wrote the
-        answer.
-        """
-        return self._state.last_statement
 
     @property
     def packet(self) -> Packet:
@@ -181,19 +171,6 @@ class Council:
         seat: Seat,
         prompt: str,
         *,
-        reply: None = None,
-        choices: Choices | None = None,
-        after: Statement[Any] | None = None,
-        timeout: float | None = None,
-        final: bool | None = None,
-        **variables: Any,
-    ) -> Statement[None]: ...
-    @overload
-    async def ask(
-        self,
-        seat: Seat,
-        prompt: str,
-        *,
         reply: type[R],
         choices: Choices | None = None,
         after: Statement[Any] | None = None,
@@ -207,24 +184,15 @@ class Council:
         seat: Seat,
         prompt: str,
         *,
-        reply: type[R] | None,
+        reply: type[R] | None = None,
         choices: Choices | None = None,
         after: Statement[Any] | None = None,
         timeout: float | None = None,
+        final: bool | None = None,
         **variables: Any,
     ) -> Statement[R | None]: ...
     async def ask(
-        self,
-        seat: Seat,
-        prompt: str,
-        *,
-        reply: type[Any] | None = None,
-        choices: Choices | None = None,
-        after: Statement[Any] | None = None,
-        timeout: float | None = None,
-        review: Callable[[Any], str] | None = None,
-        final: bool | None = None,
-        **variables: Any,
+        self, seat: Seat, prompt: str, *, after: Statement[Any] | None = None, **given: Any
     ) -> Statement[Any]:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
@@ -232,8 +200,7 @@ class Council:
         the reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run,
         from which wrappers and openings are removed; without it the chair's is.
         """
-        request = Request(prompt, reply, choices or {}, timeout, variables, review, final)
-        heard = await self._ask_seat(seat, request, after)
+        heard = await self._ask_seat(seat, _make_request(prompt, **given), after)
         if isinstance(heard, Statement):
             return heard
         if heard.state == BUDGET_SKIPPED:
@@ -247,19 +214,6 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: None = None,
-        choices: Choices | None = None,
-        after: Round[Any] | None = None,
-        timeout: float | None = None,
-        quorum: int | None = None,
-        **variables: Any,
-    ) -> Round[None]: ...
-    @overload
-    async def poll(
-        self,
-        seats: Sequence[Seat],
-        prompt: str,
-        *,
         reply: type[R],
         choices: Choices | None = None,
         after: Round[Any] | None = None,
@@ -273,7 +227,7 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: type[R] | None,
+        reply: type[R] | None = None,
         choices: Choices | None = None,
         after: Round[Any] | None = None,
         timeout: float | None = None,
@@ -285,23 +239,20 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: type[Any] | None = None,
-        choices: Choices | None = None,
         after: Round[Any] | None = None,
-        timeout: float | None = None,
         quorum: int | None = None,
-        **variables: Any,
+        **given: Any,
     ) -> Round[Any]:
         """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
         past: Mapping[str, Statement[Any]] = after or {}
-        request = Request(prompt, reply, choices or {}, timeout, variables)
-        watches = [None if self.grace is None else SeatWatch() for _ in seats]
+        request = _make_request(prompt, **given)
+        watches = [SeatWatch() for _ in seats]
         asked = [
             self._ask_seat(seat, request, past.get(seat.name), watch)
             for seat, watch in zip(seats, watches, strict=True)
         ]
         enough = max(1, self.quorum if quorum is None else quorum)
-        grace = None if self.grace is None else Grace(self.grace, [watch for watch in watches if watch], enough)
+        grace = None if self.grace is None else Grace(self.grace, watches, enough)
         return self._make_round(await gather_or_cancel(asked, grace), quorum)
 
     @overload
@@ -310,17 +261,6 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: None = None,
-        choices: Choices | None = None,
-        timeout: float | None = None,
-        **variables: Any,
-    ) -> Round[None]: ...
-    @overload
-    async def relay(
-        self,
-        seats: Sequence[Seat],
-        prompt: str,
-        *,
         reply: type[R],
         choices: Choices | None = None,
         timeout: float | None = None,
@@ -332,27 +272,17 @@ class Council:
         seats: Sequence[Seat],
         prompt: str,
         *,
-        reply: type[R] | None,
+        reply: type[R] | None = None,
         choices: Choices | None = None,
         timeout: float | None = None,
         **variables: Any,
     ) -> Round[R | None]: ...
-    async def relay(
-        self,
-        seats: Sequence[Seat],
-        prompt: str,
-        *,
-        reply: type[Any] | None = None,
-        choices: Choices | None = None,
-        timeout: float | None = None,
-        **variables: Any,
-    ) -> Round[Any]:
+    async def relay(self, seats: Sequence[Seat], prompt: str, **given: Any) -> Round[Any]:
         """Ask the seats one after another; each template gets `heard`, the earlier statements."""
         heard: list[Statement[Any] | Absence] = []
         for seat in seats:
             before = [said for said in heard if isinstance(said, Statement)]
-            request = Request(prompt, reply, choices or {}, timeout, {**variables, "heard": before})
-            heard.append(await self._ask_seat(seat, request, None))
+            heard.append(await self._ask_seat(seat, _make_request(prompt, **{**given, "heard": before}), None))
             if isinstance(heard[-1], Absence) and heard[-1].state == BUDGET_SKIPPED:
                 break
         return self._make_round(heard)
@@ -369,15 +299,12 @@ class Council:
         `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum
         holds; otherwise raise QuorumLost.
         """
-        came = await gather_or_cancel([self._run_act(self._council_for_seat(seat), seat, act) for seat in seats])
-        for one in came:
-            if isinstance(one, BudgetSpent):  # raised last: the other seats' answers are paid for and stored
-                raise one
-        return self._make_round([one for one in came if not isinstance(one, BudgetSpent)], quorum)
+        acts = [self._run_act(self._council_for_seat(seat), seat, act) for seat in seats]
+        return self._make_round(await gather_or_cancel(acts), quorum)
 
     async def _run_act(
         self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, Statement[T]]]
-    ) -> Statement[T] | Absence | BudgetSpent:
+    ) -> Statement[T] | Absence:
         try:
             said = await act(council, seat)
             if said.seat.name != seat.name:
@@ -385,8 +312,8 @@ class Council:
                     f'the act of gather returned a statement of "{said.seat.name}" for "{seat.name}": return its own'
                 )
             return said
-        except BudgetSpent as spent:
-            return spent
+        except BudgetSpent as spent:  # raised by the round: the other seats' answers are paid for and stored
+            return Absence(seat, BUDGET_SKIPPED, str(spent))
         except SeatAbsent as lost:
             absence: Absence = lost.absence
             if absence.seat.name != seat.name:
@@ -394,10 +321,7 @@ class Council:
             return absence
 
     async def look(self, seat: Seat, wanted: LookupQuery | list[LookupQuery]) -> list[LookupRow]:
-        """Return the results of read-only look-ups through the packet gate.
-
-        Each request of a list is a separate step.
-        """
+        """Return the results of read-only look-ups through the packet gate; each of a list is a separate step."""
         if not isinstance(wanted, list):
             return await self._look(seat.name, wanted)
         named = [(f"{seat.name}/{n}", query) for n, query in enumerate(wanted, 1)]
@@ -427,8 +351,8 @@ class Council:
 
         `is_answer`: its answer is finished and only its check is missing, so that it is reported instead of the digest.
         """
-        self._state.partial_verdict = verdict
-        self._state.has_answer = is_answer
+        self.state.partial_verdict = verdict
+        self.state.has_answer = is_answer
 
     async def join(
         self, seat: Seat, reply: type[R], act: Callable[[], Awaitable[tuple[Sequence[Statement[Any]], R]]]
@@ -455,32 +379,15 @@ class Council:
         self._note_position(said)
         return said
 
-    def with_context(self, **variables: Any) -> Council:
-        """Return a Council of this run whose prompts get other variables.
-
-        Its phases may run beside those of this one.
-        """
-        council = type(self)(
-            self.roster,
-            self.question,
-            ledger=self.ledger,
-            prompts=self.prompts,
-            carry_out=self.carry_out,
-            context={**self.context, **variables},
-            effects=self.effects,
-            timeouts=self.timeouts,
-            quorum=self.quorum,
-            grace=self.grace,
-            effort=self.effort,
-            keeps_conversations=self.keeps_conversations,
-        )
-        council._state = self._state
-        council._key_path, council._phases, council._absences = self._key_path, self._phases, self._absences
+    def with_context(self, **variables: Any) -> Self:
+        """Return a Council of this run whose prompts get other variables. Its phases may run beside its own."""
+        council = copy(self)
+        council.context = {**self.context, **variables}
         return council
 
     def is_out(self, seat: Seat) -> bool:
         """Return whether a seat will not be asked again in this run."""
-        return seat.name in self._state.out_seats
+        return seat.name in self.state.out_seats
 
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
@@ -518,7 +425,7 @@ class Council:
             return self._record_absence(
                 key, Absence(seat, past["state"], past["reason"], since), Outcome(past["state"])
             )
-        if gone := self._state.out_seats.get(seat.name):
+        if gone := self.state.out_seats.get(seat.name):
             return self._record_absence(
                 key, replace(gone, reason=f"out since it was {gone.state} in {gone.since}"), Outcome(gone.state)
             )
@@ -589,7 +496,7 @@ class Council:
             request.timeout,
             shrink,
             seat.name == self._chair_name,
-            watch,
+            watch or SeatWatch(),
             reply=reply,
             review=review,
             read_partial=read_part,
@@ -645,11 +552,11 @@ class Council:
         return said
 
     def _note_position(self, said: Statement[Any]) -> None:
-        self._state.last_statement = said
+        self.state.last_statement = said
         if said.seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
-            self.positions[said.seat.name] = said
+            self.state.positions[said.seat.name] = said
             if stance := getattr(said.reply, "verdict", None):
-                self.stances[said.seat.name] = str(stance)
+                self.state.stances[said.seat.name] = str(stance)
 
     def _find_absence(self, key: str, seat: Seat) -> Absence | None:
         for phase in dict.fromkeys((self._current_phase, *self._phases)):
@@ -685,7 +592,7 @@ class Council:
     def _mark_out(self, key: str, absence: Absence) -> Absence:
         if absence.state in STATES_OUT_FOR_RUN and not self.ledger.has_other_member(key, absence.seat.name):
             since = absence.since or self._current_phase
-            self._state.out_seats.setdefault(absence.seat.name, replace(absence, since=since))
+            self.state.out_seats.setdefault(absence.seat.name, replace(absence, since=since))
         return absence
 
     def _make_round(self, heard: Sequence[Statement[T] | Absence], quorum: int | None = None) -> Round[T]:
@@ -701,9 +608,9 @@ class Council:
             raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._current_phase} ({reasons})")
         return round_
 
-    def _council_for_seat(self, seat: Seat) -> Council:
+    def _council_for_seat(self, seat: Seat) -> Self:
         """Return a Council for one seat of this run, with the seat in its keys."""
-        council = self.with_context()
+        council = copy(self)
         council.keeps_conversations = True  # for look-ups
         council._key_path = (*self._key_path, seat.name)
         return council
@@ -732,7 +639,8 @@ class Council:
         found = json.loads(outcome.text)
         seat = key.split("/")[len(self._key_path)] if kind == "look" else ""
         why = "; ".join(dict.fromkeys(row["why"] for row in found if row.get("why")))
-        looked = ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)), seat, why)
+        results = [row for row in found if "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))]
+        looked = ev.LookedUp(key, self._current_phase, what, len(results), seat, why)
         self.ledger.accept_result(key, outcome, looked)
         return outcome
 
@@ -748,16 +656,8 @@ def join_outcomes(outcomes: Sequence[Outcome], text: str) -> Outcome:
     return Outcome(state, text, served_by=outcomes[0].served_by, cut=cut, dropped=dropped, cut_material=material)
 
 
-def _has_result(row: LookupRow | SearchRow) -> bool:
-    """Return whether a row is a result, not the reason for an empty one."""
-    return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))
-
-
 def make_labels(count: int) -> list[str]:
     """Return A to Z, then AA, AB and so on."""
-    return [_nth_label(n) for n in range(1, count + 1)]
-
-
-def _nth_label(n: int) -> str:
-    rest, last = divmod(n - 1, len(ascii_uppercase))
-    return (_nth_label(rest) if rest else "") + ascii_uppercase[last]
+    sizes = itertools.count(1)
+    letters = itertools.chain.from_iterable(itertools.product(ascii_uppercase, repeat=size) for size in sizes)
+    return ["".join(label) for label in itertools.islice(letters, count)]

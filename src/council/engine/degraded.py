@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal
 
 from council.engine.layout import describe_state, format_phase_in, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
@@ -34,7 +34,7 @@ class StatementCaveat:
 
 def list_caveats(minutes: Minutes) -> list[StatementCaveat]:
     """Return each caveat once per seat, with the first phase in which it happened, in seating order."""
-    names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
+    names = [seat.name for seat in minutes.council_seats]
     judging = minutes.plan.get("task") == "validate"
     found: dict[tuple[str, str, str], StatementCaveat] = {}
     attached = minutes.plan.get("attachments") or []
@@ -107,26 +107,20 @@ class Fallback:
 
 def list_fallbacks(minutes: Minutes) -> list[Fallback]:
     """Return each fallback once per seat and member, with the first phase in which it happened, in seating order."""
-    names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
+    models = {seat.name: seat.model for seat in minutes.council_seats}
     found: dict[tuple[str, str], Fallback] = {}
-    models = {seat.name: seat.model for seat in minutes.all_seats}
     for said in minutes.statements:
-        requested = models.get(said.seat) or _asked_member(minutes, said)
-        if said.seat not in names or not requested or said.served_by in ("", requested):
-            continue
-        if not minutes.is_from_fork(said):
-            one = Fallback(said.seat, said.phase, requested, _failure_state(minutes, said, requested), said.served_by)
-            found.setdefault((said.seat, said.served_by), one)
+        requested = models.get(said.seat)
+        if requested and said.served_by not in ("", requested) and not minutes.is_from_fork(said):
+            state = _find_failure_state(minutes, said.key, requested)
+            fallback = Fallback(said.seat, said.phase, requested, state, said.served_by)
+            found.setdefault((said.seat, said.served_by), fallback)
+    names = list(models)
     return sorted(found.values(), key=lambda one: names.index(one.seat))
 
 
-def _asked_member(minutes: Minutes, said: StatementMinutes) -> str:
-    asked = minutes.prompts.get(said.key)
-    return asked.member if asked else ""
-
-
-def _failure_state(minutes: Minutes, said: StatementMinutes, requested: str) -> str:
-    attempts = [one for one in minutes.troubles if isinstance(one, Attempted) and one.key == said.key]
+def _find_failure_state(minutes: Minutes, key: str, requested: str) -> str:
+    attempts = [one for one in minutes.troubles if isinstance(one, Attempted) and one.key == key]
     return next((one.fallback_state for one in attempts if one.fallback_for == requested), "")
 
 
@@ -158,13 +152,12 @@ def build_degraded_rows(minutes: Minutes) -> list[DegradedRow]:
     if why := minutes.verdict.get("incomplete"):
         rows.append(_build_row(_last_phase(minutes), "incomplete", why))
     rows += [_build_row(None, COVERAGE_HOLE, hole) for hole in list_coverage_holes(minutes)]
-    notices = [
-        *minutes.plan.get("notices", []),
-        *format_hedges(minutes),
-        *_format_shared_members(minutes),
-        *_list_verdict_notices(minutes),
-    ]
+    notices = [*_list_notices(minutes), *_list_verdict_notices(minutes)]
     return rows + [_build_row(None, "notice", notice) for notice in notices]
+
+
+def _list_notices(minutes: Minutes) -> list[str]:
+    return [*minutes.plan.get("notices", []), *format_hedges(minutes), *_format_shared_members(minutes)]
 
 
 def _build_row(phase: str | None, state: str, reason: str, seat: str | None = None) -> DegradedRow:
@@ -183,19 +176,16 @@ def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
 def format_degraded_lines(minutes: Minutes) -> list[str]:
     """Return the sentences above the answer in a report, the most important first."""
     status = _format_status(minutes)
-    notices = [*minutes.plan.get("notices", []), *format_hedges(minutes), *_format_shared_members(minutes)]
     return [
         *status,
         *_format_fallbacks(list_fallbacks(minutes)),
         *format_missing_lines(minutes)[len(status) :],
-        *map(single_line, notices),
+        *map(single_line, _list_notices(minutes)),
     ]
 
 
 def format_missing_lines(minutes: Minutes) -> list[str]:
-    """Return the sentences above the answer on standard output: what is missing, without notices about vendors and
-    fallbacks.
-    """
+    """Return the sentences about what is missing, above the answer on standard output."""
     caveats = list_caveats(minutes)
     return [
         *_format_status(minutes),
@@ -209,10 +199,7 @@ def format_missing_lines(minutes: Minutes) -> list[str]:
 
 def format_notice_lines(minutes: Minutes) -> list[str]:
     """Return the notices about fallbacks and shared members, for standard error."""
-    return [
-        *_format_fallbacks(list_fallbacks(minutes)),
-        *map(single_line, _format_shared_members(minutes)),
-    ]
+    return [*_format_fallbacks(list_fallbacks(minutes)), *map(single_line, _format_shared_members(minutes))]
 
 
 def format_hedges(minutes: Minutes) -> list[str]:
@@ -239,10 +226,7 @@ def list_coverage_holes(minutes: Minutes) -> list[str]:
 
 
 def _format_coverage_holes(minutes: Minutes, caveats: list[StatementCaveat]) -> list[str]:
-    missing = [
-        *list_coverage_holes(minutes),
-        *(one.reason for one in caveats if one.state == COVERAGE_HOLE),
-    ]
+    missing = [*list_coverage_holes(minutes), *(one.reason for one in caveats if one.state == COVERAGE_HOLE)]
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     shown = single_line("; ".join(missing[:5]), 600)
     return [f"Not shown to the judges: {shown}{more}. The verdict can be no better than WARN."] if missing else []
@@ -267,12 +251,11 @@ def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
         groups.setdefault((one.requested, one.state, one.served_by), []).append(one.seat)
     lines = []
     for (requested, state, served_by), names in groups.items():
-        if state == HEDGED:
-            lines.append(single_line(f"{join_names(names)} requested {requested}: {served_by} answered first.", 400))
-            continue
-        failed = single_line(describe_state(state)) if state else "did not answer"
-        line = f"{join_names(names)} requested {requested} ({failed}): {served_by} answered instead."
-        lines.append(single_line(line, 400))
+        how = f": {served_by} answered first"
+        if state != HEDGED:
+            failed = single_line(describe_state(state)) if state else "did not answer"
+            how = f" ({failed}): {served_by} answered instead"
+        lines.append(single_line(f"{join_names(names)} requested {requested}{how}.", 400))
     return lines
 
 
@@ -310,9 +293,7 @@ def _format_quorum_phase(minutes: Minutes) -> str:
 
 
 def _format_absences(minutes: Minutes) -> list[str]:
-    """Return one line for the seats with the same phase, state and consequence, and one per vendor that refused its
-    key.
-    """
+    """Return a line for seats with the same phase, state and consequence, and one per vendor that refused its key."""
     missing = list_absences(minutes)
     locked_out = _list_locked_out(minutes, missing)
     groups = _group_absences(minutes, [one for one in missing if one not in locked_out])
@@ -321,15 +302,10 @@ def _format_absences(minutes: Minutes) -> list[str]:
     last = max((n for n, (_, is_never_answered) in enumerate(rows) if is_never_answered), default=-1)
     strongest = find_absent_strongest(minutes)
     missed = f"; {single_line(strongest)} is the strongest" if strongest else ""
-    answered = f"{_spell(minutes.answered_count)} of {_spell(count_asked_seats(minutes))} seats"
-    count = f" What follows is from {answered}{_format_banner(minutes)}{missed}."
+    asked, answered = count_asked_seats(minutes), minutes.answered_count
+    caution = "" if answered >= BANNER_THRESHOLD * asked else ", so weigh it accordingly"
+    count = f" What follows is from {_spell(answered)} of {_spell(asked)} seats{caution}{missed}."
     return [f"{line}{count if n == last else ''}" for n, (line, _) in enumerate(rows)]
-
-
-def _format_banner(minutes: Minutes) -> str:
-    """Return the caution if too few seats answered."""
-    is_enough = minutes.answered_count >= BANNER_THRESHOLD * count_asked_seats(minutes)
-    return "" if is_enough else ", so weigh it accordingly"
 
 
 def _spell(number: int) -> str:
@@ -337,13 +313,11 @@ def _spell(number: int) -> str:
 
 
 def _is_never_answered(minutes: Minutes, group: list[AbsenceMinutes]) -> bool:
-    return any(_find_consequence(minutes, missed) is Consequence.NEVER_ANSWERED for missed in group)
+    return any(_find_consequence(minutes, missed) == "never_answered" for missed in group)
 
 
 def _list_locked_out(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[AbsenceMinutes]:
-    """Return the absences that are described by vendor: because of keys and logins or, if no seat answered, of
-    several vendors.
-    """
+    """Return the absences because of keys and logins or, if no seat answered, of several vendors."""
     if not minutes.answered_count and any(len(_find_problems(minutes, one)) > 1 for one in missing):
         return [one for one in missing if _find_problems(minutes, one)]
     refused = [
@@ -426,9 +400,8 @@ def _describe_absences(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
     never = _is_never_answered(minutes, group)
     where = "" if never else f" in {format_phase_in(_name_phase(minutes, first))}"
     whys = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
-    why = ": ".join([describe_state(first.state), *filter(None, [" / ".join(whys)])])
     member = _format_member(minutes.seat(first.seat).model) if len(group) == 1 else ""
-    reason = single_line(": ".join(filter(None, [member, why])), 500)
+    reason = single_line(": ".join(filter(None, [member, describe_state(first.state), " / ".join(whys)])), 500)
     line = f"{who} did not answer{where} ({reason})."
     return f"{line}{_describe_consequence(minutes, group)}"
 
@@ -439,45 +412,32 @@ def _format_member(member: str) -> str:
     return model if model and provider in LISTED_PROVIDERS else single_line(member).rstrip(":")
 
 
-class Consequence(Enum):
-    """What the absence of a seat means for the answer."""
-
-    NONE = ""
-    HELPER = "its host continues without it"
-    NEVER_ANSWERED = "it has no statement in the run"
-    EARLIER_COUNTS = "its earlier statement counts"
-    ANSWERED_LATER = "it answered later"
-    REST_COUNTS = "the rest of its answer counts"
+Consequence = Literal["", "helper", "never_answered", "earlier_counts", "answered_later", "rest_counts"]
+CONSEQUENCES: dict[Consequence, tuple[str, str]] = {  # for one seat and for several; others are told elsewhere
+    "earlier_counts": (" Its earlier statement counts.", " Their earlier statements count."),
+    "answered_later": (" It answered later.", " They answered later."),
+    "rest_counts": (" The rest of its answer counts.", " The rest of their answers counts."),
+}
 
 
 def _find_consequence(minutes: Minutes, missed: AbsenceMinutes) -> Consequence:
+    """Return what an absence means for the answer. Explorers, a clerk and the chair only serve the council."""
     if minutes.host(missed.seat):
-        return Consequence.HELPER
-    if _never_answered(minutes, missed):
-        return Consequence.NEVER_ANSWERED
-    if not _is_planned(minutes, missed.seat) or not minutes.answered_count:
-        return Consequence.NONE
-    if _is_part_missed(minutes, missed):
-        return Consequence.REST_COUNTS
-    return Consequence.EARLIER_COUNTS if _answered_before(minutes, missed) else Consequence.ANSWERED_LATER
+        return "helper"
+    seat = next((seat for seat in minutes.planned_seats if seat.name == missed.seat), None)
+    if seat is None or not minutes.answered_count:
+        return ""
+    if not seat.statements:
+        return "never_answered"
+    joined = minutes.phases[missed.phase.partition("/")[0]].said.get(missed.seat)
+    if joined and joined.unanswered and minutes.is_private_phase(missed.phase):
+        return "rest_counts"
+    return "earlier_counts" if _answered_before(minutes, missed) else "answered_later"
 
 
-def _is_part_missed(minutes: Minutes, missed: AbsenceMinutes) -> bool:
-    """Return whether a seat missed one of several requests of a phase, and its answers to the others were joined."""
-    said = minutes.phases[missed.phase.partition("/")[0]].said.get(missed.seat)
-    return said is not None and bool(said.unanswered) and minutes.is_private_phase(missed.phase)
-
-
-def _never_answered(minutes: Minutes, missed: AbsenceMinutes) -> bool:
-    """Return whether the seat has no statement in a run that has an answer."""
-    if not _is_planned(minutes, missed.seat) or not minutes.answered_count:
-        return False
-    return not minutes.seats[missed.seat].statements
-
-
-def _is_planned(minutes: Minutes, name: str) -> bool:
-    """Return whether a seat takes part in the council; explorers, a clerk and the chair only serve it."""
-    return any(seat.name == name for seat in minutes.planned_seats)
+def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
+    earlier = takewhile(lambda phase: phase.name != missed.phase, minutes.phases.values())
+    return any(missed.seat in phase.said and not missed.phase.startswith(f"{phase.name}/") for phase in earlier)
 
 
 def _format_seat(minutes: Minutes, missed: AbsenceMinutes) -> str:
@@ -495,33 +455,16 @@ def _name_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
 
 def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
     """Describe the consequence that the absences of a group share, as a sentence."""
-    is_one = len(group) == 1
-    hosts = list(dict.fromkeys(single_line(minutes.host(missed.seat)) for missed in group))
-    continues = "continues" if len(hosts) == 1 else "continue"
-    return {
-        Consequence.NONE: "",
-        Consequence.HELPER: f" {join_names(hosts)} {continues} without {'it' if is_one else 'them'}.",
-        Consequence.NEVER_ANSWERED: "",  # the number of seats is stated once
-        Consequence.EARLIER_COUNTS: " Its earlier statement counts." if is_one else " Their earlier statements count.",
-        Consequence.ANSWERED_LATER: " It answered later." if is_one else " They answered later.",
-        Consequence.REST_COUNTS: " The rest of its answer counts." if is_one else " The rest of their answers counts.",
-    }[_find_consequence(minutes, group[0])]
-
-
-def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
-    order = list(minutes.phases)
-    said = [
-        one.phase
-        for one in minutes.statements
-        if one.seat == missed.seat and not missed.phase.startswith(f"{one.phase}/")
-    ]
-    return missed.phase not in order or any(order.index(phase) < order.index(missed.phase) for phase in said)
+    consequence = _find_consequence(minutes, group[0])
+    if consequence == "helper":
+        hosts = list(dict.fromkeys(single_line(minutes.host(missed.seat)) for missed in group))
+        continues = "continues" if len(hosts) == 1 else "continue"
+        return f" {join_names(hosts)} {continues} without {'it' if len(group) == 1 else 'them'}."
+    return CONSEQUENCES.get(consequence, ("", ""))[len(group) > 1]
 
 
 def count_asked_seats(minutes: Minutes) -> int:
-    """Return the number of seats in the plan, without those that a complete run did not need; 0 if there was nothing
-    to ask.
-    """
+    """Return the number of seats in the plan, without those that a complete run did not need."""
     return 0 if minutes.is_empty_run else len(minutes.needed_seats)
 
 

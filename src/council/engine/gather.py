@@ -21,23 +21,16 @@ class Grace:
     min_answers: int
 
     async def wait(self, tasks: Sequence[asyncio.Future[Any]]) -> None:
-        """Return when all tasks are done or one has failed. Drop the seats without output after the grace period."""
+        """Return when all tasks are done, or raise the error of one. Drop seats without output after the period."""
         watch = dict(zip(tasks, self.watches, strict=True))
         pending = set(tasks)
         while pending:
             answers = sum(task.done() and isinstance(task.result(), Statement) for task in tasks)
-            only_silence = answers >= self.min_answers and not _has_partial_answer(watch, pending)
-            within = self.seconds if only_silence else None
+            within = self.seconds if answers >= self.min_answers else None
             done, pending = await asyncio.wait(pending, timeout=within, return_when=asyncio.FIRST_COMPLETED)
-            if any(task.exception() for task in done):
-                return
-            if not done and not _has_partial_answer(watch, pending):
+            if not done and not any(watch[task].has_output for task in pending):
                 for task in pending:
                     watch[task].drop(f"left behind after {self.seconds:g} s grace")
-
-
-def _has_partial_answer(watch: dict[asyncio.Future[Any], SeatWatch], pending: set[asyncio.Future[Any]]) -> bool:
-    return any(watch[task].has_output for task in pending)
 
 
 async def gather_or_cancel(coroutines: Sequence[Coroutine[Any, Any, T]], grace: Grace | None = None) -> list[T]:

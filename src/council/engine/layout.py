@@ -11,7 +11,7 @@ from functools import cache, partial
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_origin, get_type_hints
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -32,9 +32,7 @@ ENGLISH = load_wording("en")
 
 
 def find_wording(minutes: Minutes) -> Wording:
-    """Return the sentences and headings in the language of the answer, and for a short answer in that of the
-    question.
-    """
+    """Return the sentences in the language of the answer, or of the question if the answer is short."""
     rows = [row for row in minutes.verdict.get("findings") or () if isinstance(row, dict)]
     answer = "\n".join(map(str, [minutes.verdict.get("answer") or "", *(row.get("description") or "" for row in rows)]))
     return load_wording(detect_language(answer, str(minutes.plan.get("question") or "")))
@@ -76,11 +74,8 @@ STATE_DESCRIPTIONS = {
     "skipped(budget)": "not asked, because the budget did not cover the request",
     "skipped(cancel)": "not asked, because the run was stopped first",
 }
-UNFINISHED_STATES: dict[SeatState, SeatState] = {
-    "waiting": "not_asked",
-    "asked": "no_answer",
-    "writing": "no_answer",
-}  # the run ended before a final state
+# The run ended before a final state.
+UNFINISHED_STATES: dict[SeatState, SeatState] = {"waiting": "not_asked", "asked": "no_answer", "writing": "no_answer"}
 SKIPPED_STATES: dict[str, SeatState] = {
     "interrupted": "skipped(cancel)",
     "cancelled": "skipped(cancel)",
@@ -90,9 +85,8 @@ SKIPPED_STATES: dict[str, SeatState] = {
 
 def describe_state(state: str) -> str:
     """Describe a state in words that fit one or several seats; return an unknown state unchanged."""
-    return STATE_DESCRIPTIONS.get(state) or (
-        "the command ended with an error" if state.startswith("failed(cli") else state
-    )
+    default = "the command ended with an error" if state.startswith("failed(cli") else state
+    return STATE_DESCRIPTIONS.get(state, default)
 
 
 def label_state(state: str) -> str:
@@ -120,16 +114,12 @@ def format_phase_in(phase: str) -> str:
 
 def final_state(state: SeatState, stopped: str = "") -> SeatState:
     """Return the state of a seat after its run has ended."""
-    return (
-        SKIPPED_STATES[stopped]
-        if state == "waiting" and stopped in SKIPPED_STATES
-        else UNFINISHED_STATES.get(state, state)
-    )
+    if state == "waiting" and stopped in SKIPPED_STATES:
+        return SKIPPED_STATES[stopped]
+    return UNFINISHED_STATES.get(state, state)
 
 
-LINE_REFERENCE = re.compile(
-    r"\w(?::L?|#L|,? lines? )\d", re.IGNORECASE
-)  # a file and a line number, in the forms models write
+LINE_REFERENCE = re.compile(r"\w(?::L?|#L|,? lines? )\d", re.IGNORECASE)  # a file and a line, as models write it
 
 
 def parse_location(finding: FindingRow) -> tuple[str, int] | None:
@@ -153,11 +143,8 @@ def list_holders(finding: FindingRow) -> list[str]:
 
 def format_found_by(finding: FindingRow) -> str:
     found, held = len(finding["found_by"]), len(list_holders(finding))
-    return (
-        f"found by {found} of {finding['of']}"
-        if found == held
-        else f"found by {found}, held by {held} of {finding['of']}"
-    )
+    also_held = "" if found == held else f", held by {held}"
+    return f"found by {found}{also_held} of {finding['of']}"
 
 
 def format_fix(finding: FindingRow) -> str:
@@ -245,10 +232,7 @@ class PlainEnvironment(Environment):
 
 
 class LayoutLoader(FileSystemLoader):
-    """Loads layouts.
-
-    The HTML and the images of a layout are ours and are marked, so that they differ from those of models.
-    """
+    """Loads layouts, and marks their HTML and images as ours, so that they differ from those of models."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         source, path, is_current = super().get_source(environment, template)
@@ -381,10 +365,7 @@ def neutralize_html(text: str) -> str:
 
 
 def _neutralize_block(text: str) -> str:
-    """Neutralize one paragraph, heading or row.
-
-    A table splits its cells first, so code has to be inside one cell too.
-    """
+    """Neutralize a paragraph, heading or row. Code in a table has to be inside one cell: cells are split first."""
     code = set(_list_code_places(text))
     if "|" in text:
         cells = [0, *(found.end() for found in re.finditer(r"\n|(?<!\\)\|", text)), len(text)]
@@ -529,23 +510,18 @@ class FrontMatter(TypedDict, total=False):
     material: list[str]
 
 
-FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
-    "role": (str, "a text"),
-    "ask": (str, "a text"),
-    "words": (int, "a whole number"),
-    "tokens": (int, "a whole number"),
-    "material": (list, "a list of expressions"),
-}
+FRONT_MATTER_TYPES: dict[type, str] = {str: "a text", int: "a whole number", list: "a list of expressions"}
 
 
 def _check_front_matter(front: dict[str, Any], name: str) -> FrontMatter:
+    kinds = get_type_hints(FrontMatter)
     for key, value in front.items():
-        if key not in FRONT_MATTER_KEYS:
+        if key not in kinds:
             raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
-        kind, what = FRONT_MATTER_KEYS[key]
+        kind = get_origin(kinds[key]) or kinds[key]
         if not isinstance(value, kind):
             raise PromptError(
-                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
+                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {FRONT_MATTER_TYPES[kind]}'
             )
     return cast("FrontMatter", front)
 

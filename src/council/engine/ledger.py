@@ -55,9 +55,7 @@ def compute_fingerprint(ask: Ask, member: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
-    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged
-    fingerprint.
-    """
+    """Results of the parent that a fork reuses: all earlier phases, and steps with an unchanged fingerprint."""
 
     record: Record
     earlier_phases: frozenset[str]
@@ -160,10 +158,7 @@ class Ledger:
         self.live_texts: dict[str, LiveText] = {}  # streamed texts of statements that are not finished
 
     def _now(self) -> float:
-        """Return the time of an event.
-
-        Setting the clock of the system changes neither the order of events nor durations.
-        """
+        """Return the time of an event. A change of the system's clock changes neither their order nor durations."""
         return time.monotonic() + self._clock_offset
 
     # Events: each gets a number and a time, and is passed to the listener.
@@ -278,36 +273,21 @@ class Ledger:
     def attempts(self, key: str) -> list[Attempt]:
         return self.record.attempts.setdefault(key, [])
 
-    def reported_attempts(self, key: str) -> int:
-        """Return the number of attempts whose tokens an absence of this step has reported."""
+    def past_attempts(self, key: str) -> tuple[int, int]:
+        """Return the numbers of attempts whose tokens an absence has reported, and of those that are not used again:
+        they were made before the run ended without enough answers.
+        """
         past = self._past_absences.get(key)
-        return past.attempts if past else 0
+        return (past.attempts, past.closed_attempts) if past else (0, 0)
 
-    def closed_attempts(self, key: str) -> int:
-        """Return the number of attempts before the run ended without enough answers. They are not used again."""
-        past = self._past_absences.get(key)
-        return past.closed_attempts if past else 0
-
-    async def record_attempt(
-        self,
-        key: str,
-        seat: str,
-        member: str,
-        body: bytes,
-        why: str,
-        most: float | None = None,
-        fallback_for: str = "",
-        fallback_state: str = "",
-        seconds: float | None = None,
-        hedge: ev.Hedged | None = None,
-    ) -> Attempt:
+    async def record_attempt(self, event: ev.Attempted, body: bytes, hedge: ev.Hedged | None = None) -> Attempt:
         """Store an attempt, and in the same transaction the hedge that it is a part of."""
-        past = self.attempts(key)
-        attempt = Attempt(len(past) + 1, member, body)
+        key, past = event.key, self.attempts(event.key)
+        attempt = Attempt(event.n, event.member, body)
         past.append(attempt)
-        told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
         try:
-            rows: list[Row] = [("intent", (key, attempt.n, member, body, self._now())), self._append_event(told)]
+            intent = ("intent", (key, attempt.n, attempt.member, body, self._now()))
+            rows: list[Row] = [intent, self._append_event(event)]
             rows += [self._append_event(hedge)] if hedge and not self._has_hedge(hedge) else []
             await self.store.write(self.run, rows)
         except asyncio.CancelledError:  # the request was not sent
@@ -323,10 +303,7 @@ class Ledger:
         return any((one.key, one.member, one.by) == (hedge.key, hedge.member, hedge.by) for one in recorded)
 
     def record_result(self, key: str, attempt: Attempt, result: AttemptResult, bill: ev.Billed | None = None) -> None:
-        """Queue the result and its bill.
-
-        If it is accepted, it is stored in the same transaction as the step's result.
-        """
+        """Queue the result and its bill. An accepted one is stored in the transaction of the step's result."""
         attempt.result, attempt.body = result, b""  # the store has it
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])

@@ -6,7 +6,6 @@ import re
 from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from council import events as ev
@@ -22,42 +21,8 @@ Place = tuple[int, tuple[tuple[int, str], ...]]  # index in the seating order, a
 PhasePlace = tuple[tuple[int, Place], ...]  # for each part of the name: (0, its start) or for a seat (1, its place)
 
 
-@dataclass(slots=True)
-class StatementMinutes:
-    """One complete statement."""
-
-    key: str
-    phase: str
-    seat: str
-    state: FinalState
-    said: str
-    reply: Json | None
-    served_by: str
-    usage: Usage
-    attempts: int
-    seconds: float
-    cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
-    dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
-    cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
-    missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
-    words: int = 0
-    unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
-    unanswered: list[str] = field(default_factory=list)  # parts of the material that a joined statement lacks
-    seq: int = 0  # number of its event
-
-
-@dataclass(slots=True)
-class AbsenceMinutes:
-    """One absence."""
-
-    key: str
-    phase: str
-    seat: str
-    state: FinalState
-    reason: str
-    attempts: int
-    since: str = ""  # the phase of an earlier absence that this one repeats
-    seq: int = 0  # number of its event
+StatementMinutes = ev.Stated
+AbsenceMinutes = ev.WasAbsent
 
 
 @dataclass(slots=True)
@@ -102,6 +67,7 @@ class PhaseMinutes:
     end: float | None = None
     place: PhasePlace = ()
     keys: dict[str, str] = field(default_factory=dict)  # seat → key of its last step
+    ends: dict[str, int] = field(default_factory=dict)  # key of a step → number of its statement or absence
     asked: list[str] = field(default_factory=list)
     said: dict[str, StatementMinutes] = field(default_factory=dict)
     absent: dict[str, AbsenceMinutes] = field(default_factory=dict)
@@ -139,10 +105,7 @@ class SeatMinutes:
 
     @property
     def ok(self) -> bool:
-        """Return whether its answer counts.
-
-        A truncated answer counts unless it was recorded as an absence (has a reason).
-        """
+        """Return whether its answer counts. A truncated answer counts unless it is an absence, with a reason."""
         return self.state in OK_STATES or (self.state == "truncated" and not self.reason)
 
 
@@ -230,6 +193,11 @@ class Minutes:
         return [seat for seat in seats if seat.state != "waiting"] if has_skipped else seats
 
     @property
+    def council_seats(self) -> list[SeatMinutes]:
+        """The seats of the plan, then the chair."""
+        return [*self.planned_seats, *([self.chair] if self.chair else [])]
+
+    @property
     def all_seats(self) -> list[SeatMinutes]:
         return [*self.seats.values(), *([self.chair] if self.chair else [])]
 
@@ -283,9 +251,7 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def statements_of(self, seat: str) -> list[StatementMinutes]:
-        """Return the seat's statements to the council, without its requests for look-ups and its words to its
-        helpers.
-        """
+        """Return the seat's statements to the council, without requests for look-ups and words to its helpers."""
         return [
             phase.said[seat]
             for phase in self.phases.values()
@@ -313,14 +279,7 @@ class Minutes:
 
     @property
     def usage(self) -> Usage:
-        used = [seat.usage for seat in self.all_seats]
-        return Usage(
-            sum(one.input for one in used),
-            sum(one.output for one in used),
-            sum(one.cached for one in used),
-            all(one.known for one in used),
-            sum(one.written for one in used),
-        )
+        return sum((seat.usage for seat in self.all_seats), NO_USAGE)
 
     @property
     def usd(self) -> float:
@@ -341,8 +300,7 @@ class Minutes:
         if name not in self.phases:
             place = self._place_of_phase(name)
             self.phases[name] = PhaseMinutes(name, at, begin=self.seconds, place=place)
-            if "/" in name:
-                self.phases = dict(sorted(self.phases.items(), key=lambda item: item[1].place))
+            self.phases = dict(sorted(self.phases.items(), key=lambda item: item[1].place))
         return self.phases[name]
 
     def _place_of_phase(self, name: str) -> PhasePlace:
@@ -519,8 +477,8 @@ def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state = "writing"
     continues_word = seat.mid_word and not event.text[:1].isspace()
-    seat.words += len(event.text.split()) - (1 if continues_word and event.text else 0)
-    seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
+    seat.words += len(event.text.split()) - continues_word
+    seat.mid_word = not event.text[-1:].isspace()
 
 
 def _close_attempts(m: Minutes, key: str) -> None:
@@ -530,34 +488,9 @@ def _close_attempts(m: Minutes, key: str) -> None:
     m.open_attempts = {place: sent for place, sent in m.open_attempts.items() if sent.key != key}
 
 
-@lru_cache(maxsize=8)  # the minutes of a run and of its listeners get the same statement
-def _count_words(text: str) -> int:
-    return len(text.split())
-
-
 def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
-    usage = Usage.from_json(event.usage)
     phase = m.ensure_phase(event.phase, at)
-    phase.said[event.seat] = statement = StatementMinutes(
-        event.key,
-        event.phase,
-        event.seat,
-        event.state,
-        event.said,
-        event.reply,
-        event.served_by,
-        usage,
-        event.attempts,
-        event.seconds,
-        event.cut,
-        event.dropped,
-        event.cut_material,
-        event.missing,
-        _count_words(event.said),
-        event.unread,
-        event.unanswered,
-        m.seq,
-    )
+    phase.said[event.seat], phase.ends[event.key] = event, m.seq
     phase.said = m.sort_by_place(phase.said)
     if event.seat not in phase.asked:  # joined of several statements, without a request of its own
         insort(phase.asked, event.seat, key=m.place_of)
@@ -568,19 +501,16 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
     seat.open_trouble = None
-    seat.usage += usage
+    seat.usage += event.tokens
     seat.attempts += event.attempts
     seat.seconds += event.seconds
     seat.statements += event.seat not in event.phase.split("/")[1:]
-    seat.words = statement.words
+    seat.words = event.words
 
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
-    missed = AbsenceMinutes(
-        event.key, event.phase, event.seat, event.state, event.reason, event.attempts, event.since, m.seq
-    )
     phase = m.ensure_phase(event.phase, at)
-    phase.absent[event.seat] = missed
+    phase.absent[event.seat], phase.ends[event.key] = event, m.seq
     phase.absent = m.sort_by_place(phase.absent)
     _close_attempts(m, event.key)
     _end_step(m, phase, event)
@@ -610,10 +540,6 @@ def _apply_closed(m: Minutes, event: ev.Closed, at: float) -> None:
     m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
     m.verdict, m.calls, m.report_path = read_verdict(event.verdict), dict(event.calls), event.report_path
     m.closed = m.seq
-
-
-def _apply_nothing(m: Minutes, event: Any, at: float) -> None:
-    """Ignore an event that does not change the minutes."""
 
 
 HANDLERS: dict[type, Callable[[Minutes, Any, float], None]] = {

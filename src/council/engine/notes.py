@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from council.answer_filter import restore_line_breaks
 from council.answer_text import says_none
-from council.engine.reply_form import match_choice
+from council.engine.reply_form import POINT_KEYS, match_choice
 from council.notes_filter import load_notes, split_notes
 from council.text_cleanup import replace_labels, single_line
 from council.types import ChairNotes, ContestedPoint, Json, NotedPoint, NotedSide, Seat
@@ -19,7 +19,6 @@ Names = Mapping[str, str]  # a name that the chair may use, in lower case → th
 
 _SEPARATORS = re.compile(r"[,;/&+\n]|\band\b|\bund\b|\bet\b|\by\b")
 _SEAT_AND_POINT = re.compile(r"\s*(?P<seat>[^:–—]{1,60})(?::|\s[–—-]\s)\s*(?P<point>\S.*)", re.DOTALL)
-_POINT_KEYS = ("point", "text", "issue", "topic", "claim", "what", "statement", "summary", "description")
 _SIDE_KEYS = {
     "position": ("position", "view", "says", "stance", "claim", "argument"),
     "assumes": ("assumes", "assumption", "assuming"),
@@ -82,7 +81,7 @@ class NotesReader(NamedTuple):
 
     def read_text(self, value: Any) -> str:
         if isinstance(value, dict):
-            value = _find(value, _POINT_KEYS)
+            value = _find(value, POINT_KEYS)
         return single_line(replace_labels(value, self.labels), MAX_NOTE_CHARS) if isinstance(value, str) else ""
 
     def read_seats(self, value: Any) -> list[str]:
@@ -111,7 +110,7 @@ class NotesReader(NamedTuple):
 
     def read_points(self, value: Any) -> list[NotedPoint]:
         """Return rows of seat and point, also of an object with the seats as keys and of texts like `beta: backups`."""
-        if isinstance(value, dict) and not _find(value, _POINT_KEYS):
+        if isinstance(value, dict) and not _find(value, POINT_KEYS):
             value = [{"seat": seat, "point": one} for seat, point in value.items() for one in _as_list(point)]
         rows = [self._read_point(item) for item in _as_list(value)]
         return [{"seat": seat, "point": point} for seat, point in rows if seat and point]

@@ -5,12 +5,12 @@ Each line of foreign text begins with its number, a bar or blanks, so that none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from council.packet_size import list_added_files
 from council.text_cleanup import LINE_ENDS
 from council.types import DIFF_SCOPE, LINE_BREAK, Packet, PacketFile, format_elision
-from council.unified_diff import FileDiff, Hunk, parse_diff
+from council.unified_diff import FileDiff, parse_diff
 
 FILE_HEADINGS = {
     "": "Files",
@@ -31,9 +31,7 @@ STATES = {
 
 
 def render_packet(packet: Packet, task: str) -> str:
-    """Return the packet as plain text: what is judged, the changes, then what helps to judge them, then what is
-    missing.
-    """
+    """Return the packet as plain text: the changes, what is judged, what helps to judge it, and what is missing."""
     added = list_added_files(packet)
     files = [file for file in packet.files if file not in added]
     named = [file for file in files if not file.part]
@@ -41,12 +39,18 @@ def render_packet(packet: Packet, task: str) -> str:
         *_list_target(packet, task),
         *([] if packet.diff else _list_files("Files", named)),
         *_list_changes(packet.diff, {file.path: file for file in added}),
-        *_list_commits(packet.commits),
+        *_list_lines("Commits, newest first", map(_indent_rest, packet.commits)),
         *_list_files("Rules of the project", [file for file in files if file.part == "rules"]),
-        *_list_spec(packet),
-        *_list_decisions(packet.prior_decisions),
-        *_list_environment(packet.environment),
-        *_list_attachments(packet),
+        *_list_files(
+            "Specification",
+            [PacketFile(packet.spec_source or "given with the question", packet.spec)] if packet.spec else [],
+        ),
+        *_list_lines("Decisions already taken", (f"- {_indent_rest(decision)}" for decision in packet.prior_decisions)),
+        *_list_lines("Environment", (f"    {_join_lines(line)}" for line in _split_lines(packet.environment))),
+        *_list_lines(
+            "Attachments, sent with this request",
+            (f"- {_join_lines(one.path)} ({one.media_type})" for one in packet.attachments),
+        ),
     ]
     changed = _list_shown_lines(packet.diff)
     for part, heading in FILE_HEADINGS.items():
@@ -81,10 +85,12 @@ def _render_section(section: FileDiff, added: PacketFile | None) -> Iterator[str
         if row.strip() and not row.startswith((*SILENT_ROWS, *STATES)):
             yield f"| {_join_lines(row)}"
     if added:
-        yield from _render_new_file(added)
+        yield from number_file(added, mark=" + |")
     for hunk in section.hunks:
         yield _join_lines(hunk.header)
-        yield from _render_hunk(hunk)
+        lines = hunk.list_lines()
+        width = len(str(max((line.number for line in lines), default=0)))
+        yield from (f"{line.number:>{width}} {line.sign} | {_join_lines(line.text)}" for line in lines)
 
 
 def _describe_section(section: FileDiff) -> str:
@@ -94,21 +100,6 @@ def _describe_section(section: FileDiff) -> str:
                 name = row[len(start) :] if start.endswith("from ") else ""
                 return f"{state} {_join_lines(name)}".strip()
     return ""
-
-
-def _render_hunk(hunk: Hunk) -> Iterator[str]:
-    lines = hunk.list_lines()
-    width = len(str(max((line.number for line in lines), default=0)))
-    return (f"{line.number:>{width}} {line.sign} | {_join_lines(line.text)}" for line in lines)
-
-
-def _render_new_file(file: PacketFile) -> Iterator[str]:
-    width = _measure_numbers(file)
-    for block in file.list_blocks():
-        if isinstance(block, tuple):
-            yield format_elision(*block)
-        else:
-            yield from (f"{number:>{width}} + | {_join_lines(text)}" for number, text in block)
 
 
 # Files and other texts
@@ -136,7 +127,7 @@ def _list_files(
         yield "\n".join([_format_heading(file.path, _join_lines(file.reason)), *rows])
 
 
-def number_file(file: PacketFile, changed: frozenset[int] = frozenset()) -> Iterator[str]:
+def number_file(file: PacketFile, changed: frozenset[int] = frozenset(), mark: str = "|") -> Iterator[str]:
     """Yield the lines of a file with their numbers, and a line for each part that is left out or is in the changes."""
     width = _measure_numbers(file)
     for block in file.list_blocks():
@@ -145,7 +136,7 @@ def number_file(file: PacketFile, changed: frozenset[int] = frozenset()) -> Iter
             elision = format_elision(*block)
             yield elision.replace(" not shown", ": see the changes") if is_above else elision
         else:
-            yield from (f"{number:>{width}}| {_join_lines(text)}" for number, text in block)
+            yield from (f"{number:>{width}}{mark} {_join_lines(text)}" for number, text in block)
 
 
 def _measure_numbers(file: PacketFile) -> int:
@@ -157,43 +148,19 @@ def _format_heading(path: str, about: str) -> str:
     return f"### {_join_lines(path)} ({about})" if about else f"### {_join_lines(path)}"
 
 
-def _list_commits(commits: Sequence[str]) -> Iterator[str]:
-    """Yield the subject and the body of each commit; the lines of a body are indented."""
-    if commits:
-        yield "\n".join(["## Commits, newest first", *(_indent_rest(commit) for commit in commits)])
-
-
-def _list_spec(packet: Packet) -> Iterator[str]:
-    if packet.spec:
-        spec = PacketFile(packet.spec_source or "given with the question", packet.spec)
-        yield from _list_files("Specification", [spec])
-
-
-def _list_decisions(decisions: Sequence[str]) -> Iterator[str]:
-    if decisions:
-        yield "\n".join(["## Decisions already taken", *(f"- {_indent_rest(decision)}" for decision in decisions)])
-
-
-def _list_environment(environment: str) -> Iterator[str]:
-    if environment:
-        yield "\n".join(["## Environment", *(f"    {_join_lines(line)}" for line in _split_lines(environment))])
-
-
-def _list_attachments(packet: Packet) -> Iterator[str]:
-    if packet.attachments:
-        named = (f"- {_join_lines(one.path)} ({one.media_type})" for one in packet.attachments)
-        yield "\n".join(["## Attachments, sent with this request", *named])
+def _list_lines(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the block of these lines, if there are any."""
+    if listed := list(lines):
+        yield "\n".join([f"## {heading}", *listed])
 
 
 def _list_missing(packet: Packet) -> Iterator[str]:
     """Yield the list of what the seat does not see, each with its reason."""
     reasons = {item.path: item.why for item in packet.skipped}
-    if not reasons:
-        return
     listed = [f"- {_join_lines(path)}: {_join_lines(why)}" for path, why in list(reasons.items())[:MAX_LISTED]]
     if len(reasons) > MAX_LISTED:
         listed.append(f"- and {len(reasons) - MAX_LISTED:,} more")
-    yield "\n".join(["## Not shown", *listed])
+    yield from _list_lines("Not shown", listed)
 
 
 def _indent_rest(text: str) -> str:
@@ -203,7 +170,8 @@ def _indent_rest(text: str) -> str:
 
 
 def _split_lines(text: str) -> list[str]:
-    return LINE_BREAK.split(text.rstrip("\r\n"))
+    bare = text.rstrip("\r\n")
+    return LINE_BREAK.split(bare) if bare else []
 
 
 def _join_lines(text: str) -> str:

@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from council import events as ev
-from council.engine.minutes import (
-    AttemptMinutes,
-    Minutes,
-    PhaseMinutes,
-    PhasePlace,
-    Place,
-    SeatMinutes,
-    StepMinutes,
-)
+from council.engine.minutes import AttemptMinutes, Minutes, PhaseMinutes, PhasePlace, Place, SeatMinutes, StepMinutes
 from council.events import Entry, Event
 from council.types import Json
 
@@ -153,8 +145,8 @@ def _phase_seat_record(phase: PhaseMinutes, name: str) -> Record:
     return ("phases", phase.name, "seats", name), _drop_empty(
         key=phase.keys[name],
         asked=name in phase.asked,
-        said=said.seq if said else None,
-        absent=absent.seq if absent else None,
+        said=phase.ends[said.key] if said else None,
+        absent=phase.ends[absent.key] if absent else None,
     )
 
 

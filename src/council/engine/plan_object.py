@@ -93,29 +93,28 @@ class PlanAttachment(AttachmentReceipt):
     unseen_members: Annotated[list[str], Field(description="Members and fallbacks that cannot see it.")]
 
 
-class PacketReceipt(TypedDict):
-    """The material that would be sent."""
+class ReceiptCore(TypedDict):
+    """The fields that every receipt has."""
 
     files: list[str]
     bytes: Count
     tokens: Count
     skipped: list[SkippedPath]
-    attachments: NotRequired[
-        Annotated[list[AttachmentReceipt], Field(description="Images and PDFs; absent if there are none.")]
+
+
+class PacketReceipt(ReceiptCore, total=False):
+    """The material that would be sent."""
+
+    attachments: Annotated[list[AttachmentReceipt], Field(description="Images and PDFs; absent if there are none.")]
+    holes: Annotated[
+        list[str], Field(description="Paths that were left out although the judges should have seen them.")
     ]
-    holes: NotRequired[
-        Annotated[list[str], Field(description="Paths that were left out although the judges should have seen them.")]
-    ]
-    masked: NotRequired[Annotated[Count, Field(description="Masked secrets.")]]
-    matched: NotRequired[Annotated[list[str], Field(description="Words that mean a path: auth → src/auth/.")]]
-    stripped: NotRequired[Annotated[Count, Field(description="Removed invisible characters.")]]
-    remarks: NotRequired[Annotated[list[str], Field(description="What was chosen, changed or left out of scope.")]]
-    commits: NotRequired[
-        Annotated[list[str], Field(description="Id and subject of each reviewed commit, the newest first.")]
-    ]
-    prefix: NotRequired[
-        Annotated[str, Field(description="The folder of the paths in their repository; absent if it is the top.")]
-    ]
+    masked: Annotated[Count, Field(description="Masked secrets.")]
+    matched: Annotated[list[str], Field(description="Words that mean a path: auth → src/auth/.")]
+    stripped: Annotated[Count, Field(description="Removed invisible characters.")]
+    remarks: Annotated[list[str], Field(description="What was chosen, changed or left out of scope.")]
+    commits: Annotated[list[str], Field(description="Id and subject of each reviewed commit, the newest first.")]
+    prefix: Annotated[str, Field(description="The folder of the paths in their repository; absent if it is the top.")]
 
 
 class CostEstimate(TypedDict):
@@ -195,8 +194,8 @@ class PlanAdvice(PricedProtocol):
     why: str
 
 
-class PlanObject(TypedDict):
-    """What --dry-run --json prints: the seats, phases, calls and estimated cost, before anything is spent."""
+class PlanCore(TypedDict):
+    """The fields that every plan has."""
 
     schema: Literal["council.plan/1"]
     task: Task
@@ -207,83 +206,62 @@ class PlanObject(TypedDict):
     options: dict[str, Any]
     seats: list[PlanSeat]
     chair: PlanSeat | None
-    helpers: NotRequired[
-        Annotated[list[PlanSeat], Field(description="Seats that serve the others: an explorer, a clerk.")]
-    ]
-    exclude_family: NotRequired[
-        Annotated[list[str], Field(description="Vendors that no seat, chair, helper or fallback uses.")]
-    ]
     phases: list[PlanPhase]
     calls: PlanCalls
     agents: Annotated[Count, Field(description="Seats and their explorers; the chair is not counted.")]
     packet: PacketReceipt
     cost: Annotated[CostEstimate | None, Field(description="Null if a price is unknown.")]
     warnings: list[str]
-    notices: NotRequired[Annotated[list[str], Field(description="Lines that are also shown above the answer.")]]
-    hints: NotRequired[
-        Annotated[
-            list[str],
-            Field(description="Those of `warnings` that a terminal shows once a day; absent if there are none."),
-        ]
+
+
+class PlanObject(PlanCore, total=False):
+    """What --dry-run --json prints: the seats, phases, calls and estimated cost, before anything is spent."""
+
+    helpers: Annotated[list[PlanSeat], Field(description="Seats that serve the others: an explorer, a clerk.")]
+    exclude_family: Annotated[list[str], Field(description="Vendors that no seat, chair, helper or fallback uses.")]
+    notices: Annotated[list[str], Field(description="Lines that are also shown above the answer.")]
+    hints: Annotated[
+        list[str],
+        Field(description="Those of `warnings` that a terminal shows once a day; absent if there are none."),
     ]
-    remarks: NotRequired[
-        Annotated[
-            list[str], Field(description="Those of `warnings` that a terminal shows with -v; absent if there are none.")
-        ]
+    remarks: Annotated[
+        list[str], Field(description="Those of `warnings` that a terminal shows with -v; absent if there are none.")
     ]
-    cap: NotRequired[Annotated[float | None, Field(ge=0, description="Maximum cost in dollars; null without a cap.")]]
-    unpriced: NotRequired[Annotated[list[str], Field(description="Members without a known price: why cost is null.")]]
-    prices: NotRequired[
-        Annotated[
-            dict[str, float],
-            Field(
-                description="Dollars for 1,000 input and 1,000 output tokens, by member; absent if none has a price."
-            ),
-        ]
+    cap: Annotated[float | None, Field(ge=0, description="Maximum cost in dollars; null without a cap.")]
+    unpriced: Annotated[list[str], Field(description="Members without a known price: why cost is null.")]
+    prices: Annotated[
+        dict[str, float],
+        Field(description="Dollars for 1,000 input and 1,000 output tokens, by member; absent if none has a price."),
     ]
-    effort: NotRequired[Annotated[Effort, Field(description="Reasoning effort; absent if it is not set.")]]
-    cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
-    limits: NotRequired[
-        Annotated[PlanLimits, Field(description="Output limits that fit the cap; absent if they are the usual ones.")]
+    effort: Annotated[Effort, Field(description="Reasoning effort; absent if it is not set.")]
+    cheap: Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]
+    limits: Annotated[
+        PlanLimits, Field(description="Output limits that fit the cap; absent if they are the usual ones.")
     ]
-    hedge: NotRequired[
-        Annotated[bool, Field(description="Whether fallbacks are asked too when a member is slow; absent if not.")]
+    hedge: Annotated[bool, Field(description="Whether fallbacks are asked too when a member is slow; absent if not.")]
+    check: Annotated[bool, Field(description="Whether two other seats check the answer and its author corrects it.")]
+    warm_start: Annotated[
+        list[PlanWarmStart],
+        Field(description="Members whose vendor caches the prefix of several seats; absent if there are none."),
     ]
-    check: NotRequired[
-        Annotated[bool, Field(description="Whether two other seats check the answer and its author corrects it.")]
+    lines: Annotated[
+        list[PlanLine],
+        Field(description="Lines whose newest models are members of this plan; absent if there are none."),
     ]
-    warm_start: NotRequired[
-        Annotated[
-            list[PlanWarmStart],
-            Field(description="Members whose vendor caches the prefix of several seats; absent if there are none."),
-        ]
+    look: PlanLook
+    trusted: Annotated[
+        list[str],
+        Field(
+            description="What the settings of the project that needed trust send, read and write where; absent if there are none."
+        ),
     ]
-    lines: NotRequired[
-        Annotated[
-            list[PlanLine],
-            Field(description="Lines whose newest models are members of this plan; absent if there are none."),
-        ]
+    attachments: Annotated[
+        list[PlanAttachment],
+        Field(description="Images and PDFs with the seats that cannot see them; absent if there are none."),
     ]
-    look: NotRequired[PlanLook]
-    trusted: NotRequired[
-        Annotated[
-            list[str],
-            Field(
-                description="What the settings of the project that needed trust send, read and write where; absent if there are none."
-            ),
-        ]
+    fork: PlanFork
+    continues: Annotated[
+        str, Field(description="The run whose question and answer are in the packet; absent if there is none.")
     ]
-    attachments: NotRequired[
-        Annotated[
-            list[PlanAttachment],
-            Field(description="Images and PDFs with the seats that cannot see them; absent if there are none."),
-        ]
-    ]
-    fork: NotRequired[PlanFork]
-    continues: NotRequired[
-        Annotated[
-            str, Field(description="The run whose question and answer are in the packet; absent if there is none.")
-        ]
-    ]
-    conversation: NotRequired[Conversation]
-    advice: NotRequired[PlanAdvice]
+    conversation: Conversation
+    advice: PlanAdvice

@@ -13,17 +13,15 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from operator import attrgetter
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 import jinja2.meta
 import jinja2.nodes
-from jinja2.runtime import Context
 
 from council.engine.layout import PlainEnvironment, format_count, split_front_matter
 from council.engine.packet_blocks import number_file, render_packet
@@ -31,12 +29,14 @@ from council.errors import PromptError
 from council.notes_filter import without_notes
 from council.text_cleanup import LINE_ENDS, strip_hidden
 from council.types import (
+    DIFF_SCOPE,
+    CouncilPacket,
     Cuts,
     Dossier,
+    DossierContext,
     Json,
     Message,
     Packet,
-    PacketFile,
     Question,
     Round,
     Seat,
@@ -63,19 +63,7 @@ MAX_CACHED_TEXTS = 64  # of one template
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
 
-class PlainContext(Context):
-    """Context that calls plain functions directly: they take no part of the context."""
-
-    plain_types: ClassVar[set[type]] = {FunctionType, MethodType, BuiltinFunctionType}
-
-    def call(self, called: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if type(called) in self.plain_types and not kwargs and not hasattr(called, "jinja_pass_arg"):
-            return called(*args)
-        return super().call(called, *args, **kwargs)
-
-
 _jinja = PlainEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-_jinja.context_class = PlainContext
 LENGTH_VARIABLES = frozenset({"words", "limit", "length"})  # a prompt with one of them states the length of an answer
 SCALED_VARIABLES = ("words", "least")
 MIN_SCALED_WORDS = 150
@@ -115,24 +103,18 @@ class Prompts:
     ) -> None:
         self.hmac_key = hmac_key.encode()
         self.word_share = word_share  # of the words that prompts ask for; less than 1 to fit a cap
-        self._find = _make_finder(tuple(folders), protocol)
+        self.folders, self.protocol = tuple(folders), protocol
         self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
     def find(self, name: str, seat: Seat) -> Prompt:
-        """Return `phase.<seat>.md` if it exists, else `phase.md`.
-
-        The name is "phase", or "protocol/phase" for any shipped protocol.
-        """
-        return self._find(name, seat.name)
+        """Return `phase.<seat>.md`, else `phase.md`; for another shipped protocol the name is "protocol/phase"."""
+        return _find_prompt(self.folders, self.protocol, name, seat.name)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
     ) -> RenderedPrompt:
-        """Render the exact messages for a seat.
-
-        `key` is the key of the step, from which the fence marks are derived.
-        """
+        """Render the messages for a seat. The fence marks are derived from `key`, the key of the step."""
         prompt = self.find(name, seat)
         if missing := prompt.required_variables - variables.keys() - GIVEN_VARIABLES:
             first = min(missing)
@@ -170,10 +152,7 @@ class Prompts:
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
 
     def _shared_length(self, messages: tuple[Message, ...], question: str) -> int:
-        """Return the length up to the end of the packet, or of the question if there is no packet.
-
-        The parts that differ between seats follow it.
-        """
+        """Return the length up to the end of the packet or else of the question: what follows differs between seats."""
         first = next(message["content"] for message in messages if message["role"] == "user")
         mark = self.fence_mark("packet")
         start = first.find(f"<<<Packet {mark}\n") if "<<<Packet " in first else -1
@@ -186,19 +165,24 @@ class Prompts:
     def _fill_request(self, variables: dict[str, Any], body: str) -> str:
         """Return the first message of a conversation: `full.md` with the question, the packet and the body."""
         question, packet = variables["question"], variables["packet"]
-        places = {"question": f"{question}", "dossier": "", "body": body}
-        parts = RequestParts()
+        dossier, marks = "", 0
         if not packet.empty:
             text, marks = render_material(packet, question.task)
             if marks:
                 variables["quote"].cleaned["the packet"] = Quotation(text, 0, marks).describe_changes(0)
-            places["dossier"] = _fence("Packet", self.fence_mark("packet"), text)
+            dossier = _fence("Packet", self.fence_mark("packet"), text)
             if schema := variables.get("output_schema") if question.task != "ask" else None:
-                places["body"] = f"{body}\n\nThe fields of your reply:\n\n{json.dumps(schema, indent=1)}"
-            is_review = question.task == "validate"
-            rules = any(file.part == "rules" for file in packet.files)
-            parts = RequestParts(True, is_review, bool(packet.diff), rules, bool(marks))
-        return "".join([places.get(part, part) for part in _split_request(parts)])
+                body = f"{body}\n\nThe fields of your reply:\n\n{json.dumps(schema, indent=1)}"
+        return load_part("full.md").render(
+            question=question,
+            dossier=dossier,
+            body=body,
+            has_packet=not packet.empty,
+            is_review=question.task == "validate",
+            has_diff=bool(packet.diff),
+            has_rules=any(file.part == "rules" for file in packet.files),
+            has_marks=bool(marks),
+        )
 
     def fence_packet(self, packet: Packet, task: str, *, small: bool = False) -> str:
         """Return a packet in its fence, as it is part of the first message."""
@@ -270,26 +254,6 @@ class Quoter:
         return quotation.text
 
 
-PlainContext.plain_types.add(Quoter)
-
-
-class RequestParts(NamedTuple):
-    """What the first message of a conversation has besides the question and the task."""
-
-    has_packet: bool = False
-    is_review: bool = False
-    has_diff: bool = False
-    has_rules: bool = False
-    has_marks: bool = False  # imitated marks in the packet were changed
-
-
-@cache
-def _split_request(parts: RequestParts) -> list[str]:
-    """Return the texts of `full.md`, and the names of its variables between them."""
-    marks = {name: f"\0{name}\0" for name in ("question", "dossier", "body")}
-    return load_part("full.md").render(marks, **parts._asdict()).split("\0")
-
-
 @lru_cache(maxsize=8)  # all seats and phases get the same text
 def render_material(packet: Packet, task: str) -> tuple[str, int]:
     """Return the packet as plain text, with imitated marks changed and nothing else, and how many were found."""
@@ -318,19 +282,12 @@ def request_notes(names: Iterable[str], read_others: bool = False) -> str:
     minds.
     """
     listed = tuple(names)
-    return _render_notes(listed, read_others) if len(listed) > 1 else ""
+    if len(listed) < 2:
+        return ""
+    return "\n\n" + load_part("notes.md").render(names=listed, read_others=read_others).strip()
 
 
-@lru_cache(maxsize=64)
-def _render_notes(names: tuple[str, ...], read_others: bool) -> str:
-    return "\n\n" + load_part("notes.md").render(names=names, read_others=read_others).strip()
-
-
-@lru_cache(maxsize=64)
-def _make_finder(folders: tuple[Path, ...], protocol: str) -> Callable[[str, str], Prompt]:
-    return lru_cache(maxsize=256)(partial(_find_prompt, folders, protocol))
-
-
+@lru_cache(maxsize=256)
 def _find_prompt(folders: tuple[Path, ...], protocol: str, name: str, seat: str) -> Prompt:
     for file in (f"{name}.{seat}.md", f"{name}.md"):
         for path in _list_places(file, folders, protocol):
@@ -406,15 +363,42 @@ def _compile(source: str) -> Render:
 
 
 def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Dossier:
-    """Return the packet for a seat with numbered lines for citations; the perspective is added only for judging
-    tasks.
+    """Return the packet for a seat, with numbered lines for citations and its keys in the documented order.
+
+    What is empty is left out. The perspective and the schema are only part of judging tasks.
     """
-    numbered = replace(
-        packet, files=tuple(PacketFile(file.path, "\n".join(number_file(file))) for file in packet.files)
-    )
-    judging = question.task != "ask"
-    lens = (seat.perspective or None, seat.focus or None) if judging else (None, None)
-    return numbered.as_dossier(question.task, *lens, output_schema if judging else None)
+    told: CouncilPacket = {
+        "version": "1.0",
+        "mode": question.task,
+        "target": packet.target,
+        "context": _build_context(packet, question.task),
+    }
+    if question.task != "ask":
+        if seat.perspective:
+            told["perspective"] = seat.perspective
+        if seat.focus:
+            told["perspective_description"] = seat.focus
+        if output_schema is not None:
+            told["output_schema"] = output_schema
+    return {"council_packet": told}
+
+
+def _build_context(packet: Packet, task: str) -> DossierContext:
+    context: DossierContext = {
+        "files": [{"path": file.path, "content": "\n".join(number_file(file))} for file in packet.files],
+        "diff": packet.diff,
+        "spec": {"source": packet.spec_source or "none", "content": packet.spec},
+        "prior_decisions": list(packet.prior_decisions),
+    }
+    if packet.environment:
+        context["environment"] = packet.environment
+    if packet.commits:
+        context["commits"] = list(packet.commits)
+    if packet.attachments:
+        context["attachments"] = [{"path": one.path, "media_type": one.media_type} for one in packet.attachments]
+    if packet.diff and task == "validate":
+        context["scope"] = DIFF_SCOPE
+    return context
 
 
 def _collect_texts(value: Any) -> list[tuple[str, str]]:
@@ -431,9 +415,7 @@ def _collect_texts(value: Any) -> list[tuple[str, str]]:
 
 
 def _truncate_words(text: str, max_words: int) -> str:
-    """Return the first words on one line, without the quotation marks that enclose it in the prompt of a small
-    member.
-    """
+    """Return the first words on one line, without the quotation marks that enclose it in a small prompt."""
     words = QUOTATION_MARKS.sub("'", text).split()
     return " ".join(words) if len(words) <= max_words else " ".join(words[:max_words]) + " …"
 
@@ -530,9 +512,7 @@ def clean_quotation(text: str) -> Quotation:
 
 
 def neutralize_marks(text: str) -> tuple[str, int]:
-    """Return the text with imitated marks changed, and how many were found: `0123456789ab>>>` becomes
-    `0123456789ab)))`.
-    """
+    """Return the text with imitated marks changed, and how many were found: `0a1b…>>>` becomes `0a1b…)))`."""
     text, total = OVERLAYS.sub("", text), 0
     while found := find_marks(text):
         total += len(found)

@@ -381,10 +381,7 @@ class PositionCell(TypedDict):
 
 
 class PositionRow(TypedDict):
-    """One finding, point or topic, and the position of every seat.
-
-    `location` and what follows are of findings and points.
-    """
+    """One finding, point or topic, and the position of every seat; the fields from `location` on are not of topics."""
 
     kind: Literal["finding", "point", "dispute", "claim", "note"]
     topic: str
@@ -442,9 +439,7 @@ class ChangedRow(TypedDict):
 
 
 class ReportObject(TypedDict):
-    """The object `council.report/1` without the fields of single protocols. render.report_object.Report has all of
-    them.
-    """
+    """The object `council.report/1` without the fields of single protocols, which render.report_object has."""
 
     schema: Literal["council.report/1"]
     run: str

@@ -19,7 +19,16 @@ from council.engine.reply_form import also_named as also_named
 from council.engine.reply_form import main_field as main_field
 from council.engine.reply_sections import read_sections
 from council.errors import Fault
-from council.json_text import clean_text, close_json, cut_json, escape_inner_quotes, find_json, iter_strings, load_json
+from council.json_text import (
+    Ambiguous,
+    clean_text,
+    close_json,
+    cut_json,
+    escape_inner_quotes,
+    find_json,
+    iter_strings,
+    load_json,
+)
 from council.text_cleanup import single_line, squash
 from council.types import Json, JsonSchema, PartialReply, Step
 
@@ -83,15 +92,6 @@ class Reply(BaseModel):
         """Render the reply as Markdown."""
         raise NotImplementedError
 
-    @classmethod
-    def from_prose(cls, text: str) -> Self | None:
-        """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace
-        it.
-        """
-        if not cls.answer_field:
-            return None
-        return cls.model_construct({cls.answer_field}, **{**_get_defaults(cls), cls.answer_field: text})
-
     @property
     def missing_parts(self) -> list[str]:
         """Return the fields that a reply made from prose lacks; empty for any other reply."""
@@ -102,9 +102,9 @@ class Reply(BaseModel):
     @property
     def unread(self) -> list[str]:
         """Return the places of the values that could not be read, with rows counted from 1."""
-        places = [_format_place(loss.place).replace("_", " ") for loss in self._losses]
         return [
-            f"{place} (cut off)" if loss.is_cut else place for place, loss in zip(places, self._losses, strict=True)
+            f"{_format_place(loss.place)}{' (cut off)' if loss.is_cut else ''}".replace("_", " ")
+            for loss in self._losses
         ]
 
     def is_unread(self, field: str) -> bool:
@@ -129,9 +129,7 @@ class Reply(BaseModel):
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the
-        protocol.
-        """
+        """Return the rehearsal answer of request n; `plain` is a valid one, `options` those of the protocol."""
         return plain if agree else cls.vary(plain, n)
 
     @classmethod
@@ -140,48 +138,31 @@ class Reply(BaseModel):
         return plain
 
 
-def _empty_value(annotation: Any) -> Any:
-    return [] if get_origin(annotation) is list else "" if annotation is str else None
-
-
 def one_row_per(field: str) -> Any:
-    """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of
-    strings).
-    """
+    """Mark a list that needs one row per allowed value of the rows' field, or of the strings themselves."""
     return {"each": field}
 
 
 def build_schema(reply: type[Reply], choices: Choices, *, small: bool = False) -> JsonSchema:
     """Return the strict JSON schema of a reply: no extra fields, all required, values limited to `choices`."""
-    schema = _model_schema(reply)
-    strict: JsonSchema = _make_strict(
-        {key: of for key, of in schema.items() if key != "$defs"}, schema.get("$defs", {}), choices
-    )
+    strict: JsonSchema = _make_strict(_get_shape(reply), choices)
     return _limit_lengths(strict) if small else strict
 
 
-@cache
-def _model_schema(reply: type[Reply]) -> Json:
-    """Return the schema that pydantic generates, which takes milliseconds. Do not change it."""
-    return reply.model_json_schema()
-
-
-def _make_strict(node: Any, definitions: Mapping[str, JsonSchema], choices: Choices) -> Any:
+def _make_strict(node: Any, choices: Choices) -> Any:
     if isinstance(node, list):
-        return [_make_strict(item, definitions, choices) for item in node]
+        return [_make_strict(item, choices) for item in node]
     if not isinstance(node, dict):
         return node
-    if "$ref" in node:
-        return _make_strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices)
     many = str(node.get("each"))
     tight = {
-        key: _make_strict(value, definitions, choices)
+        key: _make_strict(value, choices)
         for key, value in node.items()
         if key not in ("title", "default", "each", "also", "main", "properties")
     }
     if tight.get("type") == "object":
         fields = node.get("properties", {}).items()  # kept apart: a field may be named "title"
-        properties = {name: _limit_values(name, _make_strict(of, definitions, choices), choices) for name, of in fields}
+        properties = {name: _limit_values(name, _make_strict(of, choices), choices) for name, of in fields}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
     return tight | _limit_rows(tight["items"], choices[many]) if many in choices else tight
 
@@ -258,7 +239,7 @@ class _FoundReplies(NamedTuple):
 def _find_replies(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> _FoundReplies:
     try:
         values, problem = [load_json(text)], ""
-    except ValueError:
+    except (Ambiguous, ValueError):
         values, problem = find_json(text)
     found = _FoundReplies([], [], [], problem)
     for value in values:
@@ -341,9 +322,9 @@ def read_prose(reply: type[R], text: str) -> R | None:
     if not reply.answer_field or is_json_reply(reply, text):
         return None
     text = clean_answer(text)
-    made = reply.from_prose(text)
-    if made is None or len(text) < MIN_PROSE_CHARS or is_placeholder(text) or find_refusal(text):
+    if len(text) < MIN_PROSE_CHARS or is_placeholder(text) or find_refusal(text):
         return None
+    made = reply.model_construct({reply.answer_field}, **{**_get_defaults(reply), reply.answer_field: text})
     made._is_prose = True
     return made
 
@@ -421,11 +402,8 @@ def _salvage(reply: type[R], given: Json, choices: Choices, unknown: Sequence[Pl
     """Return the reply without the values that do not fit, or None if an essential one is among them."""
     if not given.keys() & reply.model_fields.keys():
         return None
-    given, places, losses = (
-        dict(given),
-        list(unknown),
-        dict[Place, Loss](),
-    )  # rows and parts are copies of the form reader
+    # Rows and parts are copies of the form reader.
+    given, places, losses = dict(given), list(unknown), dict[Place, Loss]()
     for _ in range(MAX_SALVAGE_STEPS):
         read, wrong = _validate(reply, given)
         places += wrong
@@ -496,7 +474,11 @@ def _get_defaults(reply: type[Reply]) -> Mapping[str, Any]:
     if not reply.answer_field:
         return reply.defaults
     others = {name: field for name, field in reply.model_fields.items() if name != reply.answer_field}
-    empty = {name: _empty_value(field.annotation) for name, field in others.items() if field.is_required()}
+    empty: dict[str, Any] = {
+        name: [] if get_origin(field.annotation) is list else "" if field.annotation is str else None
+        for name, field in others.items()
+        if field.is_required()
+    }
     return {**empty, **reply.defaults}
 
 
@@ -641,19 +623,14 @@ def _find_unknown_values(value: Any, choices: Choices, place: str = "") -> Itera
 
 # Problems, worded for the model
 
-_EXPECTED = {
-    "string_type": "text",
-    "list_type": "a list",
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
+_EXPECTED = {  # by the start of pydantic's type of error: int_type, int_parsing, int_from_float
+    "string": "text",
+    "list": "a list",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "dict": "an object",
+    "model": "an object",
 }
 
 
@@ -668,8 +645,8 @@ def _format_problem(problem: Any) -> str:
     if kind == "literal_error":
         allowed = str(problem["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
         text = f"{_quote(value)} is not one of {allowed}"
-    elif kind in _EXPECTED:
-        text = f"{_quote(value)} is not {_EXPECTED[kind]}"
+    elif kind.endswith(("_type", "_parsing", "_from_float")):
+        text = f"{_quote(value)} is not {_EXPECTED[kind.partition('_')[0]]}"
     else:
         text = str(problem["msg"]).removeprefix("Value error, ")
     return f"{place}: {text}" if place else text

@@ -22,34 +22,14 @@ PUNCTUATION_CHARS = " \t\r\n*_`\"'#.,:;!<>«»“”‘’"  # around a name
 LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
 
 
-# Keys under which models put the text or the word of a field that they wrote as an object.
-MAIN_KEYS = [
-    "value",
-    "text",
-    "answer",
-    "content",
-    "markdown",
-    "label",
-    "name",
-    "id",
-    "verdict",
-    "outcome",
-    "decision",
-    "level",
-    "rating",
-    "result",
-    "status",
-    "choice",
-    "seat",
-    "advisor",
-    "action",
-    "step",
-    "point",
-    "issue",
-    "description",
-    "summary",
-    "title",
-]
+# Keys under which models put the text or the word of a field, or of an item, that they wrote as an object.
+POINT_KEYS = ("point", "text", "issue", "topic", "claim", "what", "statement", "summary", "description")
+WORD_KEYS = ("verdict", "outcome", "decision", "level", "rating", "result", "status", "choice", "seat", "advisor")
+MAIN_KEYS = (
+    *("value", "text", "answer", "content", "markdown", "label", "name", "id"),
+    *WORD_KEYS,
+    *("action", "step", *POINT_KEYS, "title"),
+)
 _NAME_AND_TEXT = re.compile(r"\s*(?P<name>[^:–—\n]{1,60}?)\s*(?::|[–—]|\s-\s)\s*(?P<text>\S.*)", re.DOTALL)
 
 
@@ -299,10 +279,7 @@ _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "sev
 
 
 def names_all(value: Any, count: int) -> bool:
-    """Return whether a text names all of a number of things: "all three advisors".
-
-    "Both" of three names none of them.
-    """
+    """Return whether a text names all of a number of things: "all three advisors", but not "both" of three."""
     if not isinstance(value, str) or len(value) >= 40 or not _ALL.fullmatch(value):
         return False
     return all(_COUNTS.get(word, count) == count for word in re.findall(r"[a-z]+", value.casefold()))
@@ -328,21 +305,7 @@ def _sort_by_rank(value: Any) -> Any:
     return [label for _, label in sorted(pairs, key=lambda pair: int(pair[0]))]
 
 
-_ROW_KEYS = {
-    "point",
-    "between",
-    "about",
-    "text",
-    "issue",
-    "tension",
-    "topic",
-    "description",
-    "action",
-    "step",
-    "title",
-    "name",
-    "what",
-}
+_ROW_KEYS = {*POINT_KEYS, "between", "about", "tension", "action", "step", "title", "name"}
 _COUNTED = re.compile(r"(?:[a-z]+[ _-]?)?\d+|first|second|third|fourth|fifth|next|then|finally|last", re.IGNORECASE)
 
 
@@ -378,9 +341,7 @@ _IN_BRACKETS = re.compile(r"[^()]*\(([^()]+)\)[^()]*")
 
 
 def match_choice(value: str, allowed: Collection[str], titles: Mapping[str, str] = NO_TITLES) -> str | None:
-    """Return the allowed value that a text names, also with a title or other words around it; None if it names no
-    single one.
-    """
+    """Return the only allowed value that a text names, also with a title or other words around it, or None."""
     if value in allowed:
         return value
     plain = _plain_choices(allowed, titles)

@@ -69,7 +69,7 @@ def compare_strongest(minutes: Minutes) -> StrongestRow | None:
         "changed": None if kept is None else not kept,
         "unknown": unknown,
         "usd": minutes.billed.get(said.key),
-        "tokens": said.usage.input + said.usage.output,
+        "tokens": said.tokens.input + said.tokens.output,
     }
 
 

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from council.engine.agreement import count_voices
 from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.minutes import Minutes, SeatMinutes
-from council.engine.records import DegradedRow, VerdictObject
+from council.engine.records import DegradedRow
 from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
-from council.types import CONCLUSIONS, TrustFact, TrustFactKind
+from council.types import (
+    CONCLUSIONS,
+    ContestedFactKind,
+    LowFactKind,
+    MediumFactKind,
+    SupportingFactKind,
+    TrustFact,
+    TrustFactKind,
+)
 
 if TYPE_CHECKING:  # the module needs pydantic
     from council.engine.plan_object import PlanObject
@@ -23,88 +31,12 @@ if TYPE_CHECKING:  # the module needs pydantic
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
 
-# The level of each kind of fact. The order is that of the reasons: the worst first, the most telling first of its
-# level.
-LIMITS: dict[TrustFactKind, Level] = {
-    "disagree": "CONTESTED",
-    "overturned": "CONTESTED",
-    "contradictory_ruling": "CONTESTED",
-    "fatal_landed": "CONTESTED",
-    "open_fatal": "CONTESTED",
-    "open_dispute": "CONTESTED",
-    "error_open_fatal": "CONTESTED",
-    "contested": "CONTESTED",
-    "no_seat": "LOW",
-    "one_seat": "LOW",
-    "one_asked": "LOW",
-    "one_voice": "LOW",
-    "not_complete": "LOW",
-    "embedded": "LOW",
-    "no_material": "LOW",
-    "all_rejected": "LOW",
-    "not_shared": "LOW",
-    "ballots_split": "LOW",
-    "no_common_point": "LOW",
-    "error_dismissed_fatal": "LOW",
-    "low_confidence": "LOW",
-    "strongest_absent": "MEDIUM",
-    "absent": "MEDIUM",
-    "one_vendor": "MEDIUM",
-    "partial_agreement": "MEDIUM",
-    "not_assessed": "MEDIUM",
-    "in_turn": "MEDIUM",
-    "modified": "MEDIUM",
-    "landed": "MEDIUM",
-    "unruled": "MEDIUM",
-    "unclear_ruling": "MEDIUM",
-    "unsupported_rejection": "MEDIUM",
-    "error_open": "MEDIUM",
-    "error_dismissed": "MEDIUM",
-    "error_corrected": "MEDIUM",
-    "not_checked": "MEDIUM",
-    "confirmed_by_reader": "MEDIUM",
-    "not_argued": "MEDIUM",
-    "doubts": "MEDIUM",
-    "self_attacked": "MEDIUM",
-    "unsettled_flag": "MEDIUM",
-    "low_marks": "MEDIUM",
-    "unsure": "MEDIUM",
-    "no_confidence": "MEDIUM",
-    "contested_points": "MEDIUM",
-    "no_evidence": "MEDIUM",
-    "no_sources": "MEDIUM",
-    "no_quote": "MEDIUM",
-    "shared_member": "MEDIUM",
-    "own_attack": "MEDIUM",
-    "inconsistent": "MEDIUM",
-    "substituted": "MEDIUM",
-    "weak_flip": "MEDIUM",
-    "ballots_differ": "MEDIUM",
-    "few_ballots": "MEDIUM",
-    "missed_phase": "MEDIUM",
-    "fallback": "MEDIUM",
-    "cut": "MEDIUM",
-    "unseen": "MEDIUM",
-    "truncated": "MEDIUM",
-    "prose": "MEDIUM",
-    "partly_read": "MEDIUM",
-    "dropped": "MEDIUM",
-    "coverage_hole": "MEDIUM",
-    "degraded": "MEDIUM",
-    "medium_confidence": "MEDIUM",
+LIMITS: dict[TrustFactKind, Level] = {  # the level of each kind of fact, the worst first
+    **dict.fromkeys(get_args(ContestedFactKind), "CONTESTED"),
+    **dict.fromkeys(get_args(LowFactKind), "LOW"),
+    **dict.fromkeys(get_args(MediumFactKind), "MEDIUM"),
 }
-# Facts in favour of the answer, in the order in which they are told. They do not change the level.
-SUPPORTS: tuple[TrustFactKind, ...] = (
-    "all_agree",
-    "all_hold",
-    "same_verdict",
-    "all_answered",
-    "verified_findings",
-    "dismissed",
-    "agreed_points",
-    "cited_sources",
-    "checked",
-)
+SUPPORTS: tuple[TrustFactKind, ...] = get_args(SupportingFactKind)  # they do not change the level
 # Facts that other facts say already: beside one of these they are left out.
 SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
     "shared_member": ("one_voice",),
@@ -139,10 +71,7 @@ class Trust:
 
 
 def compute_trust(minutes: Minutes, degraded: Sequence[DegradedRow] | None = None) -> Trust:
-    """Return the trust in the answer of a run. The lowest level of its facts wins.
-
-    `degraded` are the rows of `build_degraded_rows`, if they are known.
-    """
+    """Return the trust in an answer: the lowest level of its facts. `degraded`: its rows, if they are known."""
     rows = build_degraded_rows(minutes) if degraded is None else degraded
     facts = [*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]
     level = lowest_level(facts)
@@ -184,19 +113,14 @@ def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     for row in verdict.get("trust_facts") or []:
         if row["kind"] in LIMITS or row["kind"] in SUPPORTS:
             yield TrustFact.load(row)
-    if "result" not in verdict:
-        yield from _list_older_facts(verdict)
+    if "result" not in verdict:  # an earlier version: other fields say it
+        if verdict.get("verdict") == "DISAGREE":
+            yield TrustFact("disagree")
+        if verdict.get("outcome") == "MODIFIED":
+            yield TrustFact("modified", total=1)
     if minutes.status != "complete":
         yield TrustFact("not_complete", minutes.status)
     yield from _list_agreement_facts(minutes)
-
-
-def _list_older_facts(verdict: VerdictObject) -> Iterator[TrustFact]:
-    """Yield what a verdict of an earlier version says in other fields."""
-    if verdict.get("verdict") == "DISAGREE":
-        yield TrustFact("disagree")
-    if verdict.get("outcome") == "MODIFIED":
-        yield TrustFact("modified", total=1)
 
 
 def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:

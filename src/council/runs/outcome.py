@@ -115,12 +115,12 @@ def end_stopped(council: Council, stopped: Literal["interrupted", "cancelled"]) 
 
 def _end_early(council: Council, stopped: str, reason: str) -> Ending:
     """Return an ending with a digest of all positions, then the partial verdict; one seat's text is no answer."""
-    if not council.positions:
+    if not council.state.positions:
         return Ending("failed", Verdict(""), stopped, reason)
-    partial = council.partial_verdict
-    if council.has_answer:
+    partial = council.state.partial_verdict
+    if council.state.has_answer:
         return Ending("incomplete", replace(partial, answer=quote_tail_lines(partial.answer)), stopped, reason)
-    positions, stances = (_sort_by_seat(council, said) for said in (council.positions, council.stances))
+    positions, stances = (_sort_by_seat(council, said) for said in (council.state.positions, council.state.stances))
     statements = "\n".join(said.said for said in positions.values())
     wording = load_wording(detect_language(statements, council.question.text))
     text = build_digest(stopped, positions, list(stances.items()), wording)

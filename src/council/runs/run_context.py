@@ -186,16 +186,15 @@ class RunContext:
             ledger.on_event = trace_run(ledger, content=bool(self.settings.telemetry.get("content")))
         families = FallbackPolicy.from_record({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
         resend = not self.flags.get("no_resend")
-        budget = self.make_budget(ledger.record, store)
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
         return Caller(
             members,
             ledger,
+            self.make_budget(ledger.record, store),
             self.settings.member_timeout,
             resend,
             partial(self._concurrency_limit, store),
             families,
-            budget,
             no_phase_timeout=(HUMAN,),
             is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
@@ -251,7 +250,7 @@ class RunContext:
 
 
 def _make_hedged_loop(store: RunStore) -> Callable[[Caller, Step], RetryLoop]:
-    from council.calling.hedge import HedgePolicy, hedge_with
+    from council.calling.hedge import HedgedLoop, HedgePolicy
 
     async def past_seconds(member: str) -> list[float]:
         try:
@@ -259,7 +258,7 @@ def _make_hedged_loop(store: RunStore) -> Callable[[Caller, Step], RetryLoop]:
         except StoreError:  # a busy store does not stop a run
             return []
 
-    return hedge_with(HedgePolicy(past_seconds))
+    return partial(HedgedLoop, policy=HedgePolicy(past_seconds))
 
 
 def close_shared() -> None:

@@ -208,6 +208,6 @@ def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> PhaseRow:
         phase,
         PhaseRow,
         apart=minutes.is_private_phase(phase.name),
-        said=[_select_fields(said, StatementRow, tokens=said.usage.as_json()) for said in phase.said.values()],
+        said=[_select_fields(said, StatementRow, tokens=said.tokens.as_json()) for said in phase.said.values()],
         absent=[_select_fields(missed, AbsenceRow) for missed in phase.absent.values()],
     )

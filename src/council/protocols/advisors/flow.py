@@ -40,7 +40,7 @@ async def advisors(council: Council, **options: Any) -> Verdict:
                 heard=[],
             )
         transcript.append(said)
-        council.stances.update(rule.describe_stances(_latest_stances(transcript)))
+        council.state.stances.update(rule.describe_stances(_latest_stances(transcript)))
         for name, one in said.items():
             if rule.is_long(one.said, most):
                 words = len(one.said.split())

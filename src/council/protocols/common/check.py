@@ -344,7 +344,7 @@ async def check_verdict(council: Council, verdict: Verdict) -> Verdict:
 
     Of an answer in sections, the decision is checked: code wrote the others.
     """
-    last = council.last_statement
+    last = council.state.last_statement
     if verdict.incomplete or last is None:
         return verdict
     sections: list[SectionRow] = verdict.details.get("sections") or []

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -311,10 +311,14 @@ class LookingCouncil(Council):
         self._started: set[str] = set()  # seats that were asked, in all councils of the run
         self._watch: SeatWatch | None = None  # of the seat whose look-ups this council makes
 
-    def _council_for_seat(self, seat: Seat) -> Council:
+    def with_context(self, **variables: Any) -> Self:
+        council = super().with_context(**variables)
+        council._started, council._watch = set(), None
+        return council
+
+    def _council_for_seat(self, seat: Seat) -> Self:
         council = super()._council_for_seat(seat)
-        if isinstance(council, LookingCouncil):
-            council._started = self._started
+        council._watch = None
         return council
 
     async def _ask_seat(
@@ -337,7 +341,6 @@ class LookingCouncil(Council):
     async def _look_first(self, seat: Seat, request: Request, watch: SeatWatch | None) -> str:
         """Let the seat look up what it wants. Return the results for its prompt; it answers also without any."""
         apart, limit = self._council_for_seat(seat), LookupLimit(MAX_LOOKUPS)
-        assert isinstance(apart, LookingCouncil)
         apart._watch = watch
         question = request.variables.get("question", self.question)
         try:

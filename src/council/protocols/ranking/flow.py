@@ -228,7 +228,7 @@ async def ranking(
         ballots = await collect_ballots(council, answers)
         review = Review(answers, ballots, _weigh_readers(council, record_weights or {}) if weights != "equal" else None)
     cast = rule.filter_ballots(review.ballots)
-    council.stances.update({reader: f"{order[0]} first" for reader, order in cast.items()})
+    council.state.stances.update({reader: f"{order[0]} first" for reader, order in cast.items()})
     async with council.phase("synthesise"):
         responses = council.assign_labels(list(answers.values()), council.chair)
         shown = {council.chair.name: seats_by_label(responses)}
