@@ -757,43 +757,14 @@ _ADVICE = re.compile(
 )
 _TAKE = re.compile(r"(?:use|using|choose|pick|select|go with|go for|opt for|adopt)\s+(?=\S)", re.I)
 _ARTICLES = frozenset(("a", "an", "the"))
-_OPPOSITES = frozenset(
-    frozenset(pair.split("/"))
-    for pair in [
-        "likely/unlikely",
-        "possible/impossible",
-        "safe/unsafe",
-        "legal/illegal",
-        "increase/decrease",
-        "increases/decreases",
-        "rise/fall",
-        "rises/falls",
-        "before/after",
-        "more/less",
-        "higher/lower",
-        "larger/smaller",
-        "longer/shorter",
-        "faster/slower",
-        "add/remove",
-        "accept/reject",
-        "buy/sell",
-        "keep/remove",
-        "keep/replace",
-        "all/none",
-        "always/never",
-        "even/odd",
-        "positive/negative",
-        "valid/invalid",
-        "true/false",
-        "left/right",
-        "up/down",
-        "enable/disable",
-        "prime/composite",
-        "open/closed",
-        "early/late",
-        "earlier/later",
-    ]
+_OPPOSITE_WORDS = (
+    "likely/unlikely possible/impossible safe/unsafe legal/illegal increase/decrease increases/decreases "
+    "rise/fall rises/falls before/after more/less higher/lower larger/smaller longer/shorter faster/slower "
+    "add/remove accept/reject buy/sell keep/remove keep/replace all/none always/never even/odd "
+    "positive/negative valid/invalid true/false left/right up/down enable/disable prime/composite open/closed "
+    "early/late earlier/later"
 )
+_OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSITE_WORDS.split())
 
 
 def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:

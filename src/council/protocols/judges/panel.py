@@ -61,33 +61,24 @@ class JudgeCounts:
 
 
 def count_judges(
-    *,
-    perspectives: Sequence[str] = (),
-    quick: bool = False,
-    deep: bool = False,
-    families: int = 1,
-    debate: bool = False,
-    count: int | None = None,
-    explorers: int = 0,
-    default_count: int = DEFAULT_JUDGES,
-    named: int = 0,
+    options: JudgesOptions, families: int, perspectives: Sequence[str], default_count: int, named: int
 ) -> JudgeCounts:
     """Compute the number of judges.
 
     `named` is the number of members by `-m`; `default_count` applies when no flag sets a size.
     """
-    if quick:
+    if options.quick:
         return JudgeCounts(1, requested=1)
-    count = named if named > 1 else count
-    wanted = count or max(DEEP_JUDGES if deep or families > 1 else default_count, len(perspectives))
-    per_family = _apply_agent_cap(wanted, families, explorers, count=count, named=named)
-    if debate and per_family * families < 2:
+    count = named if named > 1 else options.count
+    wanted = count or max(DEEP_JUDGES if options.deep or options.mixed else default_count, len(perspectives))
+    per_family = _apply_agent_cap(wanted, families, options.explorers, count=count, named=named)
+    if options.debate and per_family * families < 2:
         raise UsageError(
             f"{option('debate', True)} needs at least 2 judges, but there is {per_family}: "
             f"raise {option('count')}, or drop {option('debate')}"
         )
     held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
-    return JudgeCounts(per_family, families, explorers, held, dropped, wanted)
+    return JudgeCounts(per_family, families, options.explorers, held, dropped, wanted)
 
 
 def _apply_agent_cap(requested: int, families: int, explorers: int, *, count: int | None, named: int) -> int:
@@ -128,21 +119,13 @@ def quick_panel(task: str, options: NoOptions, context: PanelContext) -> Panel:
 
 
 def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Panel:
-    _check_named_members(chosen, len(context.settings.named_members))
+    named = len(context.settings.named_members)
+    _check_named_members(chosen, named)
     lenses = _load_perspectives(chosen, context)
     first = _choose_first_member(chosen, context)
     families = _choose_families(first, chosen.families, context)
-    bench = count_judges(
-        perspectives=[lens.name for lens in lenses],
-        quick=chosen.quick,
-        deep=chosen.deep or bool(chosen.mixed),
-        families=len(families),
-        debate=chosen.debate,
-        count=chosen.count,
-        explorers=chosen.explorers,
-        default_count=_default_judge_count(chosen, context),
-        named=len(context.settings.named_members),
-    )
+    names = [lens.name for lens in lenses]
+    bench = count_judges(chosen, len(families), names, _default_judge_count(chosen, context), named)
     if len(families) > 1:
         seats = [
             (seat, SeatSetting(member, ()))  # without fallbacks, so that the families stay separate

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
@@ -33,11 +33,9 @@ from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
 from council.protocols.judges.details import (
-    ChangedFinding,
-    GroupingRow,
-    OpinionRow,
     OptionRow,
     ReviewDetails,
+    ReviewFields,
     SingleFamilyFinding,
     read_details,
 )
@@ -197,17 +195,6 @@ def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
     return [_format_fact(wording, name, single_line(str(fact))) for name, fact in facts.items() if fact]
 
 
-class ReviewFields(TypedDict, total=False):
-    """Fields of the report of a review."""
-
-    opinions: list[OpinionRow]
-    withdrawn: list[ChangedFinding]
-    settled: list[ChangedFinding]
-    by_rule: dict[str, str | None]
-    uncorroborated: list[str]
-    grouping: GroupingRow
-
-
 class JudgesVariables(TypedDict):
     """Variables of the layout."""
 
@@ -228,19 +215,9 @@ class JudgesView(ReportView):
         """
         if summary.report_kind(minutes) not in ("validate", "quick"):
             return {}
-        details = read_details(minutes)
-        fields: ReviewFields = {"opinions": summary.list_opinions(minutes)}
-        if withdrawn := details.get("withdrawn"):
-            fields["withdrawn"] = withdrawn
-        if settled := details.get("settled"):
-            fields["settled"] = settled
-        if by_rule := details.get("by_rule"):
-            fields["by_rule"] = by_rule
-        if uncorroborated := details.get("uncorroborated"):
-            fields["uncorroborated"] = uncorroborated
-        if grouping := details.get("grouping"):
-            fields["grouping"] = grouping
-        return fields
+        details, names = read_details(minutes), ("withdrawn", "settled", "by_rule", "uncorroborated", "grouping")
+        stored = {name: value for name in names if (value := details.get(name))}
+        return cast("ReviewFields", {"opinions": summary.list_opinions(minutes), **stored})
 
     def full_answer(self, minutes: Minutes) -> str:
         """Return the consolidation of the chair for a brainstorm or research run."""

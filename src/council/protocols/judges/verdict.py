@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from council.engine.agreement import list_shared_voices, round_voices
 from council.engine.council import Council
@@ -34,7 +34,7 @@ from council.protocols.judges.groups import (
 from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.parts import list_unanswered
-from council.protocols.judges.replies import DebateNotes, Opinion, SecondOpinion
+from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import ConfidenceLevel, Consensus, Vote
 from council.text_cleanup import cut_words, first_sentence, single_line, squash
 from council.types import (
@@ -120,7 +120,9 @@ def build_verdict(
         "r2_missing": list(r2.absent),
         "rounds": 2 if r2 else 1,
         "fidelity": "full",
-        "notes": {name: _dump_notes(statement.reply.debate_notes) for name, statement in r2.items()},
+        "notes": {
+            name: cast("DebateNotesRow", statement.reply.debate_notes.model_dump()) for name, statement in r2.items()
+        },
         "quick": options.quick,
         "profile": options.profile,
         "mixed": options.mixed,
@@ -421,26 +423,6 @@ def _list_opponents(
         for challenge in finding_rules.find_challenges(member, challenges):
             found.setdefault(challenge.seat, challenge.response or challenge.claim)
     return tuple(found.items())
-
-
-def _dump_notes(notes: DebateNotes) -> DebateNotesRow:
-    return {
-        "revised_from": notes.revised_from,
-        "steel_man": notes.steel_man,
-        "challenges": [
-            {
-                "target_judge": one.target_judge,
-                "finding": one.finding,
-                "claim": one.claim,
-                "response": one.response,
-            }
-            for one in notes.challenges
-        ],
-        "acknowledgments": [
-            {"source_judge": one.source_judge, "point": one.point, "impact": one.impact}
-            for one in notes.acknowledgments
-        ],
-    }
 
 
 # Recommendation
