@@ -10,11 +10,8 @@ import pytest
 from council.protocols.judges.finding_ids import list_judge_names, resolve_reference, split_ids
 from council.protocols.judges.findings import (
     Challenge,
-    Changes,
     Finding,
-    Settlement,
     StandingFindings,
-    Withdrawal,
     apply_changes,
     find_inconsistent_judges,
     find_survivors,
@@ -29,6 +26,7 @@ from council.protocols.judges.findings import (
 )
 from council.protocols.judges.groups import build_rows, group_findings
 from council.protocols.judges.locations import Material
+from council.protocols.judges.replies import SecondOpinion, SettledSeverity, WithdrawnFinding
 from council.protocols.judges.rules import Vote
 from council.types import Seat
 from tests.paths import DATA
@@ -111,8 +109,8 @@ def test_several_ids_in_one_text_are_split(text: str, ids: list[str]) -> None:
 @pytest.mark.behaviour("20-ids-resolve")
 def test_an_id_of_another_or_an_unknown_judge_never_hits_the_writers_own_finding() -> None:
     standing = changed(
-        Withdrawal("a", "attacker.F1", "It is wrong."),
-        Withdrawal("a", "b.F1", "It is wrong."),
+        withdraw("a", "attacker.F1", "It is wrong."),
+        withdraw("a", "b.F1", "It is wrong."),
         ("b", "Red F1"),
         ("b", "F1"),
         ("b", "a.F2"),
@@ -199,9 +197,24 @@ def test_nearly_equal_wording_joins_in_one_file_unless_the_places_differ() -> No
 # Second round
 
 
-def changed(*changes: Any, added: tuple[Finding, ...] = ()) -> StandingFindings:
-    kinds = {kind: tuple(one for one in changes if isinstance(one, kind)) for kind in (Withdrawal, Settlement, tuple)}
-    return apply_changes(FIRST, added, Changes(kinds[Withdrawal], kinds[Settlement], kinds[tuple]))
+Change = tuple[str, WithdrawnFinding | SettledSeverity | str]  # by a judge; a text is a finding that it supports
+
+
+def withdraw(seat: str, finding: str, why: str) -> Change:
+    return seat, WithdrawnFinding(id=finding, why=why)
+
+
+def settle(seat: str, finding: str, why: str) -> Change:
+    return seat, SettledSeverity(id=finding, severity="minor", why=why)
+
+
+def changed(*changes: Change, added: tuple[Finding, ...] = ()) -> StandingFindings:
+    fields: dict[str, dict[str, list[Any]]] = {}
+    kinds = {WithdrawnFinding: "withdrawn", SettledSeverity: "settled", str: "supports"}
+    for seat, change in changes:
+        fields.setdefault(seat, {}).setdefault(kinds[type(change)], []).append(change)
+    replies = {seat: SecondOpinion(verdict="WARN", confidence="LOW", **lists) for seat, lists in fields.items()}
+    return apply_changes(FIRST, added, replies, {})
 
 
 FIRST = (
@@ -218,7 +231,7 @@ def test_findings_of_the_first_round_stand_without_being_repeated() -> None:
 
 @pytest.mark.behaviour("20-findings-stand")
 def test_a_finding_is_withdrawn_by_its_judge_with_a_reason() -> None:
-    standing = changed(Withdrawal("a", "a.F1", "The driver escapes it."))
+    standing = changed(withdraw("a", "a.F1", "The driver escapes it."))
     assert [one.id for one in standing.findings] == ["a.F2", "b.F1"]
     assert [(one.id, why) for one, why in standing.withdrawn] == [("a.F1", "The driver escapes it.")]
 
@@ -226,7 +239,7 @@ def test_a_finding_is_withdrawn_by_its_judge_with_a_reason() -> None:
 @pytest.mark.behaviour("20-findings-stand")
 def test_a_finding_that_is_withdrawn_and_reported_again_is_corrected() -> None:
     again = found("a", 3, "The query is built by hand.", "critical", n=4, fix="bind the value")
-    standing = changed(Withdrawal("a", "a.F1", "The fix was wrong."), added=(again,))
+    standing = changed(withdraw("a", "a.F1", "The fix was wrong."), added=(again,))
     assert next((one.id, one.fix) for one in standing.findings) == ("a.F1", "bind the value")
     assert ([one.id for one in standing.findings], standing.withdrawn) == (["a.F1", "a.F2", "b.F1"], ())
 
@@ -235,13 +248,13 @@ def test_a_finding_that_is_withdrawn_and_reported_again_is_corrected() -> None:
 @pytest.mark.parametrize(
     ("withdrawal", "problem"),
     [
-        (Withdrawal("a", "a.F1", " "), "a withdraws a.F1 without a reason: it remains."),
-        (Withdrawal("b", "a.F1", "No."), "b withdraws a.F1, a finding of a: it remains."),
-        (Withdrawal("a", "a.F9", "No."), 'a withdraws "a.F9", which is no finding: nothing is withdrawn.'),
+        (withdraw("a", "a.F1", " "), "a withdraws a.F1 without a reason: it remains."),
+        (withdraw("b", "a.F1", "No."), "b withdraws a.F1, a finding of a: it remains."),
+        (withdraw("a", "a.F9", "No."), 'a withdraws "a.F9", which is no finding: nothing is withdrawn.'),
     ],
 )
 def test_a_withdrawal_without_a_reason_or_of_another_finding_is_reported_and_changes_nothing(
-    withdrawal: Withdrawal, problem: str
+    withdrawal: Change, problem: str
 ) -> None:
     standing = changed(withdrawal)
     assert (standing.findings, standing.withdrawn, standing.problems) == (FIRST, (), (problem,))
@@ -249,7 +262,7 @@ def test_a_withdrawal_without_a_reason_or_of_another_finding_is_reported_and_cha
 
 @pytest.mark.behaviour("20-findings-stand")
 def test_a_severity_is_settled_with_a_reason_only() -> None:
-    standing = changed(Settlement("a", "F1", "minor", "Only admins reach it."), Settlement("b", "b.F1", "minor", ""))
+    standing = changed(settle("a", "F1", "Only admins reach it."), settle("b", "b.F1", ""))
     assert [(one.id, one.severity, one.first_severity) for one in standing.findings] == [
         ("a.F1", "minor", "critical"), ("a.F2", "significant", ""), ("b.F1", "significant", ""),
     ]  # fmt: skip
@@ -264,7 +277,7 @@ def test_supports_are_kept_by_finding_and_unknown_ones_reported() -> None:
 
 
 def test_a_withdrawn_finding_that_another_judge_supports_stands() -> None:
-    standing = changed(Withdrawal("a", "a.F1", "I misread it."), ("b", "a.F1"))
+    standing = changed(withdraw("a", "a.F1", "I misread it."), ("b", "a.F1"))
     assert [one.id for one in standing.findings] == ["a.F1", "a.F2", "b.F1"]
     assert [one.id for one, _ in standing.withdrawn] == ["a.F1"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from council.protocols.judges.defects import (
@@ -26,6 +25,7 @@ from council.protocols.judges.locations import (
     parse_location,
     parse_path,
 )
+from council.protocols.judges.replies import SecondOpinion, SettledSeverity
 from council.protocols.judges.rules import Vote
 from council.protocols.judges.scopes import Definition, find_code_names
 from council.similarity import is_similar, jaccard, stems
@@ -58,7 +58,6 @@ COMMON_WORDS = (
 )
 _COMMON_STEMS = stems(COMMON_WORDS)
 FROM_MEMORY = re.compile(r"\bfrom (?:my )?memory\b", re.IGNORECASE)
-NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,32 +288,6 @@ def _shared_defect_words(a: Finding, b: Finding) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawal:
-    seat: str
-    id: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """A severity that a judge changed, with its reason."""
-
-    seat: str
-    id: str
-    severity: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Changes of one round: withdrawals, settled severities, and (judge, finding id) of every support."""
-
-    withdrawals: tuple[Withdrawal, ...] = ()
-    settlements: tuple[Settlement, ...] = ()
-    supports: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class StandingFindings:
     """Findings that remain in effect, and what the second round changed."""
 
@@ -328,31 +301,30 @@ class StandingFindings:
 def apply_changes(
     first: Sequence[Finding],
     added: Sequence[Finding],
-    changes: Changes,
-    names: Mapping[str, tuple[str, ...]] = NO_NAMES,
+    replies: Mapping[str, SecondOpinion],
+    names: Mapping[str, tuple[str, ...]],
 ) -> StandingFindings:
     """Return the findings after the second round. A finding remains unless its judge withdraws it with a reason.
 
     A judge that withdraws a finding and reports the same defect again corrects it: the new text replaces the old one.
-    `names` are the judges by the names that the others may use for them.
+    `replies` are those of the second round by judge, `names` the judges by the names that the others may use for them.
     """
     known = KnownFindings({finding.id: finding for finding in (*first, *added)}, names)
     problems: list[str] = []
-    gone = _accept_withdrawals(changes.withdrawals, known, problems)
+    gone = _accept_withdrawals(replies, known, problems)
     corrected = {old.id: new for old in first if old.id in gone for new in added if is_repeated(old, new)}
     gone = {finding_id: why for finding_id, why in gone.items() if finding_id not in corrected}
-    settled = _accept_settlements(changes.settlements, known, problems)
-    supporters = _accept_supports(changes.supports, known, problems)
-    held_by_others = {finding_id for finding_id, seats in supporters.items() if seats}
+    settled = _accept_settlements(replies, known, problems)
+    supporters = _accept_supports(replies, known, problems)
     standing = [
         _settle(finding, settled.get(finding.id))
         for finding in (*(_correct(one, corrected.get(one.id)) for one in first), *_drop_repeated(first, added))
-        if finding.id not in gone or finding.id in held_by_others
+        if finding.id not in gone or finding.id in supporters
     ]
     return StandingFindings(
         tuple(standing),
         tuple((known[finding_id], why) for finding_id, why in gone.items()),
-        tuple((_settle(known[one.id], one), one.why) for one in settled.values()),
+        tuple((_settle(known[finding_id], one), one.why) for finding_id, one in settled.items()),
         supporters,
         tuple(problems),
     )
@@ -382,41 +354,43 @@ class KnownFindings:
         return {squash(seat): (seat,) for seat in seats} | dict(self.names)
 
 
-def _accept_withdrawals(withdrawals: Iterable[Withdrawal], known: KnownFindings, problems: list[str]) -> dict[str, str]:
+def _accept_withdrawals(
+    replies: Mapping[str, SecondOpinion], known: KnownFindings, problems: list[str]
+) -> dict[str, str]:
     gone = {}
-    for one in withdrawals:
-        finding = known.find(one.id, own=one.seat)
+    for seat, one in ((seat, one) for seat, reply in replies.items() for one in reply.withdrawn):
+        finding = known.find(one.id, own=seat)
         if finding is None:
-            problems.append(f'{one.seat} withdraws "{one.id}", which is no finding: nothing is withdrawn.')
-        elif finding.seat != one.seat:
-            problems.append(f"{one.seat} withdraws {finding.id}, a finding of {finding.seat}: it remains.")
+            problems.append(f'{seat} withdraws "{one.id}", which is no finding: nothing is withdrawn.')
+        elif finding.seat != seat:
+            problems.append(f"{seat} withdraws {finding.id}, a finding of {finding.seat}: it remains.")
         elif not one.why.strip():
-            problems.append(f"{one.seat} withdraws {finding.id} without a reason: it remains.")
+            problems.append(f"{seat} withdraws {finding.id} without a reason: it remains.")
         else:
             gone[finding.id] = one.why.strip()
     return gone
 
 
 def _accept_settlements(
-    settlements: Iterable[Settlement], known: KnownFindings, problems: list[str]
-) -> dict[str, Settlement]:
+    replies: Mapping[str, SecondOpinion], known: KnownFindings, problems: list[str]
+) -> dict[str, SettledSeverity]:
     settled = {}
-    for one in settlements:
-        finding = known.find(one.id, own=one.seat)
-        if finding is None or finding.seat != one.seat:
-            problems.append(f'{one.seat} rates "{one.id}" as {one.severity}, which is not its own finding: no change.')
+    for seat, one in ((seat, one) for seat, reply in replies.items() for one in reply.settled):
+        finding = known.find(one.id, own=seat)
+        if finding is None or finding.seat != seat:
+            problems.append(f'{seat} rates "{one.id}" as {one.severity}, which is not its own finding: no change.')
         elif not one.why.strip():
-            problems.append(f"{one.seat} rates {finding.id} as {one.severity} without a reason: no change.")
+            problems.append(f"{seat} rates {finding.id} as {one.severity} without a reason: no change.")
         elif finding.severity != one.severity:
-            settled[finding.id] = replace(one, id=finding.id)
+            settled[finding.id] = one
     return settled
 
 
 def _accept_supports(
-    supports: Iterable[tuple[str, str]], known: KnownFindings, problems: list[str]
+    replies: Mapping[str, SecondOpinion], known: KnownFindings, problems: list[str]
 ) -> dict[str, tuple[str, ...]]:
     supporters: dict[str, tuple[str, ...]] = {}
-    for seat, listed in supports:
+    for seat, listed in ((seat, listed) for seat, reply in replies.items() for listed in reply.supports):
         for text in split_ids(listed):
             finding = known.find(text, not_by=seat)
             if finding is None and known.is_bare(text):
@@ -428,7 +402,7 @@ def _accept_supports(
     return supporters
 
 
-def _settle(finding: Finding, settlement: Settlement | None) -> Finding:
+def _settle(finding: Finding, settlement: SettledSeverity | None) -> Finding:
     if settlement is None:
         return finding
     return replace(finding, severity=settlement.severity, first_severity=finding.severity)

@@ -22,7 +22,7 @@ from council.protocols.judges.details import (
     VerdictHistory,
 )
 from council.protocols.judges.finding_ids import list_judge_names
-from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
+from council.protocols.judges.findings import Finding, StandingFindings
 from council.protocols.judges.groups import (
     FindingGroup,
     build_rows,
@@ -165,21 +165,14 @@ def collect_standing(r1: Round[Opinion], r2: Round[SecondOpinion], material: Mat
         for name, said in r2.items()
         for one in read_findings(name, said.reply, material, after=len(r1[name].reply.findings))
     ]
-    return finding_rules.apply_changes(first, added, _collect_changes(r2), list_judge_names(r1.seats))
+    return finding_rules.apply_changes(
+        first, added, {name: said.reply for name, said in r2.items()}, list_judge_names(r1.seats)
+    )
 
 
 def read_findings(seat: str, reply: Opinion, material: Material, after: int = 0) -> list[Finding]:
     rows = [row.model_dump() for row in reply.findings]
     return [finding_rules.verify_finding(one, material) for one in finding_rules.parse_findings(seat, rows, after)]
-
-
-def _collect_changes(r2: Round[SecondOpinion]) -> Changes:
-    replies = [(name, statement.reply) for name, statement in r2.items()]
-    return Changes(
-        tuple(Withdrawal(name, one.id, one.why) for name, reply in replies for one in reply.withdrawn),
-        tuple(Settlement(name, one.id, one.severity, one.why) for name, reply in replies for one in reply.settled),
-        tuple((name, one) for name, reply in replies for one in reply.supports),
-    )
 
 
 def _change_row(finding: Finding, why: str) -> ChangedFinding:
