@@ -147,8 +147,7 @@ def verify_finding(finding: Finding, material: Material) -> Finding:
     return replace(finding, place=place, scope=scope, new_names=find_new_names(advice, material.words(place.path)))
 
 
-PLACE_CHECKS = {
-    "found": "quote verified",
+QUOTE_PROBLEMS = {
     "not_found": "quote not found",
     "too_long": "quote too long to check",
     "ambiguous": "the quote occurs several times and no line is named",
@@ -173,11 +172,12 @@ def _describe_place(finding: Finding) -> str:
     """Return the corrected place and what the check of it found."""
     place = finding.place
     where = f"{place.path}:{place.line}" if place.line else finding.location
-    check = PLACE_CHECKS.get(place.quote) or ("line exists, no quote" if place.state == "located" else "")
     if not place.path:
         check = "no such file in the material"
-    elif not check:
-        check = "no such line in the material"
+    elif place.quote:
+        check = QUOTE_PROBLEMS.get(place.quote, "quote verified")
+    else:
+        check = "line exists, no quote" if place.state == "located" else "no such line in the material"
     stated = parse_location(finding.location)
     moved = f", stated as line {stated[1]}" if place.line and stated and stated[1] != place.line else ""
     return f"{where}{moved}, {check}" if where else "no place"

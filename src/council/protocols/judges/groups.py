@@ -13,6 +13,7 @@ from typing import Any, Literal
 from council.engine.records import FindingRow, FindingWords
 from council.protocols.judges.findings import (
     LOCATION_STATES,
+    QUOTE_PROBLEMS,
     SEVERITIES,
     Finding,
     is_in_one_scope,
@@ -24,13 +25,6 @@ from council.protocols.judges.findings import (
     shares_subject,
 )
 from council.similarity import content_words, jaccard, stems
-
-QUOTE_NOTES = {
-    "not_found": "quote not found",
-    "too_long": "quote too long to check",
-    "ambiguous": "the quote occurs several times and no line is named",
-}
-
 
 ALIKE_ACROSS_DEFINITIONS = 0.25  # share of common words
 GroupedBy = Literal["", "clerk", "rule", "support"]  # empty: the findings of one judge
@@ -362,9 +356,7 @@ def format_place(finding: Finding) -> str:
 
 
 def _describe_quote(finding: Finding) -> str:
-    if note := QUOTE_NOTES.get(finding.place.quote):
-        return note
-    return "from memory" if finding.is_from_memory else ""
+    return QUOTE_PROBLEMS.get(finding.place.quote) or ("from memory" if finding.is_from_memory else "")
 
 
 def _build_judge_row(finding: Finding) -> FindingWords:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict, cast
+from typing import TypedDict, cast
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
@@ -48,6 +48,7 @@ from council.wording import Wording
 FOLDER = Path(__file__).parent
 COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
 HeaderFacts = dict[str, str | None]  # name of a heading → what the report says under it
+MAX_FACT_CHARS, MAX_ANALYSIS_FACT_CHARS = 600, 200
 MODE_FLAGS = ("deep", "mixed", "debate", "quick")
 
 
@@ -55,15 +56,15 @@ def build_header(minutes: Minutes, report: ReportObject) -> list[str]:
     """Return one line per fact, `**Name:** value`, without empty facts."""
     wording = find_wording(minutes)
     list_facts = _quick_facts if summary.report_kind(minutes) == "quick" else _full_facts
+    return _format_facts(list_facts(minutes, report, wording), wording, MAX_FACT_CHARS)
+
+
+def _format_facts(facts: HeaderFacts, wording: Wording, limit: int) -> list[str]:
     return [
-        _format_fact(wording, name, single_line(str(fact), 600))
-        for name, fact in list_facts(minutes, report, wording).items()
+        f"**{wording.heading(name)}{wording.colon.rstrip()}** {single_line(fact, limit)}"
+        for name, fact in facts.items()
         if fact
     ]
-
-
-def _format_fact(wording: Wording, name: str, fact: str) -> str:
-    return f"**{wording.heading(name)}{wording.colon.rstrip()}** {fact}"
 
 
 def _format_trust(minutes: Minutes, report: ReportObject, wording: Wording) -> str:
@@ -166,21 +167,7 @@ def build_footer(minutes: Minutes, value: ReportObject) -> list[str]:
 
 def render_analysis(minutes: Minutes, said: StatementMinutes) -> str:
     """Render what a judge said in one round. The JSON comes first so that programs can read it."""
-    reply = json.dumps(clean_json(said.reply or {}), ensure_ascii=False, indent=2)
-    seat = minutes.seat(said.seat)
-    context = {
-        "reply": reply,
-        "seat": seat,
-        "said": said,
-        "ruling": format_ruling(said.reply),
-        "facts": _analysis_facts(minutes, said),
-    }
-    return render_layout("analysis", context, FOLDER)
-
-
-def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
-    wording, seat = find_wording(minutes), minutes.seat(said.seat)
-    helpers = minutes.helpers(said.seat)
+    wording, seat, helpers = find_wording(minutes), minutes.seat(said.seat), minutes.helpers(said.seat)
     served_as_requested = said.served_by == seat.model or minutes.is_from_fork(said)
     facts: HeaderFacts = {
         "target": minutes.plan.get("target") or minutes.plan.get("question"),
@@ -192,7 +179,18 @@ def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
         "explorers": format_count(len(helpers), "explorer") if helpers else "",
         "run": minutes.run,
     }
-    return [_format_fact(wording, name, single_line(str(fact))) for name, fact in facts.items() if fact]
+    context = {
+        "reply": _format_json(said.reply or {}),
+        "seat": seat,
+        "said": said,
+        "ruling": format_ruling(said.reply),
+        "facts": _format_facts(facts, wording, MAX_ANALYSIS_FACT_CHARS),
+    }
+    return render_layout("analysis", context, FOLDER)
+
+
+def _format_json(reply: Json) -> str:
+    return json.dumps(clean_json(reply), ensure_ascii=False, indent=2)
 
 
 class JudgesVariables(TypedDict):
@@ -440,38 +438,36 @@ def _end_sentence(sentence: str) -> str:
 
 def _build_positions(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a table of the disagreements: one column per family if there are several, else per judge."""
-    rows = minutes.verdict.get("disagreements") or []
-    heads = (
-        summary.list_families(minutes)
-        if len(summary.list_families(minutes)) > 1
-        else [seat.name for seat in minutes.planned_seats]
-    )
-    by: Literal["family", "seat"] = "family" if len(summary.list_families(minutes)) > 1 else "seat"
-    if not rows:
-        return []
-    return [
-        [wording.heading("issue"), *map(format_cell, heads)],
-        *([format_cell(row["issue"]), *_position_cells(row, by, heads)] for row in rows),
-    ]
+    rows, heads = minutes.verdict.get("disagreements") or [], summary.list_families(minutes)
+    is_mixed = len(heads) > 1
+    if not is_mixed:
+        heads = [seat.name for seat in minutes.planned_seats]
 
-
-def _position_cells(row: Disagreement, by: Literal["family", "seat"], heads: Iterable[str]) -> list[str]:
     def format_position(one: SeatPosition) -> str:
-        name = f" ({one['seat']})" if by == "family" else ""
-        return f"{one['verdict']}: {one['why']}{name}"
+        seat = f" ({one['seat']})" if is_mixed else ""
+        return format_cell(f"{one['verdict']}: {one['why']}{seat}", 600)
 
-    return [
-        CELL_BREAK.join(format_cell(format_position(one), 600) for one in row["positions"] if one[by] == head) or "–"
-        for head in heads
-    ]
+    def format_positions(row: Disagreement, head: str) -> str:
+        held = [one for one in row["positions"] if one["family" if is_mixed else "seat"] == head]
+        return CELL_BREAK.join(map(format_position, held)) or "–"
+
+    header = [wording.heading("issue"), *map(format_cell, heads)]
+    table = [[format_cell(row["issue"]), *(format_positions(row, head) for head in heads)] for row in rows]
+    return [header, *table] if rows else []
 
 
 def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
     rows: list[SingleFamilyFinding] = minutes.verdict.get("insights") or []
-    by_family = {family: [row for row in rows if row["family"] == family] for family in summary.list_families(minutes)}
     return [
-        (single_line(family), [f"({single_line(row['severity'])}) {first_sentence(row['finding'])}" for row in found])
-        for family, found in by_family.items()
+        (
+            single_line(family),
+            [
+                f"({single_line(row['severity'])}) {first_sentence(row['finding'])}"
+                for row in rows
+                if row["family"] == family
+            ],
+        )
+        for family in summary.list_families(minutes)
     ]
 
 
@@ -481,13 +477,8 @@ def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
 def _shift_row(shift: Shift, wording: Wording) -> list[str]:
     weak = f" **{wording.heading('weak_flip')}**" if shift["weak"] else ""
     changed = wording.heading("yes" if shift["changed"] else "no")
-    return [
-        format_cell(shift["seat"]),
-        shift["from"],
-        shift["to"],
-        changed,
-        format_cell(shift["reason"] or wording.heading("none_given"), 600) + weak,
-    ]
+    reason = format_cell(shift["reason"] or wording.heading("none_given"), 600)
+    return [format_cell(shift["seat"]), shift["from"], shift["to"], changed, f"{reason}{weak}"]
 
 
 def _format_exchanges(minutes: Minutes, wording: Wording) -> Iterable[str]:
@@ -538,7 +529,7 @@ def _quick_context(minutes: Minutes, wording: Wording, report: ReportObject) -> 
     return {
         "heading": _format_heading(minutes, wording),
         "remarks": summary.list_remarks(minutes),
-        "reply": json.dumps(clean_json(reply), ensure_ascii=False, indent=2) if reply else "",
+        "reply": _format_json(reply) if reply else "",
         "analysis": close_code_fence(quote_tail_lines(clean(text))).strip(),
     }
 

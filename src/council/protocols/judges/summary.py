@@ -90,7 +90,8 @@ def format_seat_verdict(minutes: Minutes, seat: SeatMinutes) -> str:
     reply = last_replies(minutes).get(seat.name) or {}
     if not reply.get("verdict"):
         return describe_state(final_state(seat.state, minutes.stopped))
-    doubt = f", {describe_stale_verdict(minutes, seat.name)}" if describe_stale_verdict(minutes, seat.name) else ""
+    stale = describe_stale_verdict(minutes, seat.name)
+    doubt = f", {stale}" if stale else ""
     return f"{reply['verdict']} ({reply.get('confidence') or 'no confidence given'}{doubt})"
 
 
@@ -124,13 +125,9 @@ def list_findings(minutes: Minutes) -> list[FindingRow]:
     return [
         _ungrouped_finding(name, row, len(last_replies(minutes)))
         for name, reply in last_replies(minutes).items()
-        for row in _list_stated_findings(reply)
+        for row in reply.get("findings") or []
+        if isinstance(row, dict)
     ]
-
-
-def _list_stated_findings(reply: Json) -> list[FindingRow]:
-    rows: list[FindingRow] = reply.get("findings") or []
-    return [row for row in rows if isinstance(row, dict)]
 
 
 def _ungrouped_finding(name: str, row: FindingRow, of: int) -> FindingRow:
@@ -253,13 +250,8 @@ def _format_stand_ins(minutes: Minutes, family: str) -> str:
 
 
 def _format_family_states(minutes: Minutes, family: str) -> str:
-    return ", ".join(
-        dict.fromkeys(
-            describe_state(final_state(seat.state, minutes.stopped))
-            for seat in minutes.planned_seats
-            if seat.vendor == family
-        )
-    )
+    states = [seat.state for seat in minutes.planned_seats if seat.vendor == family]
+    return ", ".join(dict.fromkeys(describe_state(final_state(state, minutes.stopped)) for state in states))
 
 
 def _format_opinions(minutes: Minutes) -> list[str]:
@@ -308,9 +300,9 @@ def _format_overview(minutes: Minutes) -> list[str]:
     shared = [row for row in rows if is_shared(row)]
     if not shared or len(rows) <= MAX_LISTED_FINDINGS:
         return []
-    lines = [_format_overview_line(row) for row in shared[:MAX_LISTED_FINDINGS]]
-    more = len(shared) - MAX_LISTED_FINDINGS
-    lines += [f"and {more} more"] if more > 0 else []
+    lines = [_format_overview_line(row) for row in shared]
+    if (more := len(lines) - MAX_LISTED_FINDINGS) > 0:
+        lines[MAX_LISTED_FINDINGS:] = [f"and {more} more"]
     return [f"{'shared':<{KIND_WIDTH}}{line}" for line in lines]
 
 
@@ -346,10 +338,10 @@ def _format_positions(minutes: Minutes, row: Disagreement) -> list[str]:
 
 
 def _format_shifts(minutes: Minutes) -> list[str]:
-    changed = [shift for shift in minutes.verdict.get("shifts") or [] if shift["changed"]]
     return [
         f"{'shifted':<{KIND_WIDTH}}{single_line(one['seat'])} {one['from']} → {one['to']}: {_shorten_line(one['reason'] or 'no reason given', MAX_REASON_CHARS)}"
-        for one in changed
+        for one in minutes.verdict.get("shifts") or []
+        if one["changed"]
     ]
 
 
@@ -358,12 +350,9 @@ def _format_next_step(minutes: Minutes) -> list[str]:
         written = format_count(len(last_replies(minutes)), "opinion")
         return [f"{'next step':<{KIND_WIDTH}}council resume {minutes.run} ({written} so far)"]
     answer = _shorten_line(clean(minutes.verdict.get("answer") or ""), MAX_REASON_CHARS)
-    yours = (
-        "the families disagree, and the decision is yours; the most severe finding: "
-        if _is_disagreement(minutes)
-        else ""
-    )
-    return [f"{'next step':<{KIND_WIDTH}}{yours}{answer}"] if answer else []
+    yours = "the families disagree, and the decision is yours; the most severe finding: "
+    answer = f"{yours}{answer}" if answer and _is_disagreement(minutes) else answer
+    return [f"{'next step':<{KIND_WIDTH}}{answer}"] if answer else []
 
 
 def _is_disagreement(minutes: Minutes) -> bool:

@@ -42,7 +42,6 @@ from council.types import (
     Agreement,
     Difference,
     OutcomeFacts,
-    OutcomeKind,
     Packet,
     Round,
     Side,
@@ -260,13 +259,12 @@ def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Fin
 
 def _describe_outcome(verdict: str | None, voted: str | None, votes: Sequence[Vote]) -> OutcomeFacts | None:
     """Return how the judges voted; `voted` is the verdict before it was capped."""
-    if verdict is None or not votes:
+    if verdict is None:
         return None
     if verdict == "DISAGREE":
         return OutcomeFacts("split", word=verdict, total=len(votes))
-    count = sum(1 for vote in votes if vote.verdict == voted)
-    kind: OutcomeKind = "votes" if verdict == voted else "capped"
-    return OutcomeFacts(kind, word=verdict, count=count, total=len(votes))
+    count = sum(vote.verdict == voted for vote in votes)
+    return OutcomeFacts("votes" if verdict == voted else "capped", word=verdict, count=count, total=len(votes))
 
 
 def _list_differences(
