@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -94,13 +94,7 @@ class FoundErrorRow(TypedDict):
 
 
 def dump_error(error: FoundError) -> FoundErrorRow:
-    return {
-        "severity": error.severity,
-        "hits": error.hits,
-        "flaw": error.flaw,
-        "correction": error.correction,
-        "harm": error.harm,
-    }
+    return cast("FoundErrorRow", error.model_dump())
 
 
 class Critique(Reply):
@@ -409,10 +403,9 @@ async def _check_once(
     if not errors:
         return Checked(checked.said, facts)
     async with council.phase(phases[1]):
-        fixed = await correct_text(council, checked.said, authors, errors)
-    said, author, rows = fixed
-    rows = [replace(row, check=number) for row in rows]
-    return Checked(said, replace(facts, author=author or facts.author, errors=(*facts.errors, *rows)))
+        said, author, rows = await correct_text(council, checked.said, authors, errors)
+    found = (*facts.errors, *(replace(row, check=number) for row in rows))
+    return Checked(said, replace(facts, author=author or facts.author, errors=found))
 
 
 async def correct_text(

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field, model_validator
 
@@ -166,16 +166,14 @@ def _iter_lines(row: LookupRow) -> Iterator[str]:
         case "name":
             yield f'Files whose name matches "{row["name"]}"'
             yield from row.get("paths") or ["none"]
-            yield from [f"and {row['more']:,} more"] if row.get("more") else []
+            if more := row.get("more"):
+                yield f"and {more:,} more"
         case "pattern":
             yield f'Lines that match "{row["pattern"]}"'
             yield from [f"{hit['path']}:{hit['line']}: {hit['text']}" for hit in row.get("hits", [])] or ["none"]
             yield from (f"{hit['path']}: not shown: {hit['why']}" for hit in row.get("left_out", []))
-            yield from (
-                [f"{format_count(row['unread'], 'file')} not searched: the limit is reached"]
-                if row.get("unread")
-                else []
-            )
+            if unread := row.get("unread"):
+                yield f"{format_count(unread, 'file')} not searched: the limit is reached"
         case _:
             yield f"File {row.get('path', '')}".strip()
 
@@ -209,9 +207,7 @@ class LookupLimit:
 
     def add(self, rows: Sequence[LookupRow]) -> list[LookupRow]:
         """Return the results as far as they fit."""
-        shown = list(rows)
-        if self.lookups is not None:
-            shown = [self._fit(row) for row in rows]
+        shown = list(rows) if self.lookups is None else [self._fit(row) for row in rows]
         self.rows += shown
         return shown
 
@@ -239,15 +235,8 @@ class LookupLimit:
 
 
 def _leave_out_result(row: LookupRow, why: str) -> LookupRow:
-    refused: LookupRow = {"look": row["look"]}
-    if "path" in row:
-        refused["path"] = row["path"]
-    if "name" in row:
-        refused["name"] = row["name"]
-    if "pattern" in row:
-        refused["pattern"] = row["pattern"]
-    refused["why"] = why
-    return refused
+    subject = {key: value for key, value in row.items() if key in ("look", "path", "name", "pattern")}
+    return cast("LookupRow", {**subject, "why": why})
 
 
 # Turns

@@ -96,18 +96,9 @@ def sort_for_reader(rows: Iterable[FindingRow]) -> list[FindingRow]:
 
 def select_shown(rows: Sequence[FindingRow]) -> tuple[list[FindingRow], int]:
     """Return the findings that are shown at the terminal, and the number of minor ones that are left out."""
-    severe = sum(1 for row in rows if row["severity"] != "minor")
-    room = max(0, MAX_BLOCKS - severe)
-    if len(rows) <= MAX_BLOCKS:
-        return list(rows), 0
-    shown = []
-    for row in rows:
-        if row["severity"] == "minor":
-            room -= 1
-            if room < 0:
-                continue
-        shown.append(row)
-    return shown, len(rows) - len(shown)
+    minor = [row for row in rows if row["severity"] == "minor"]
+    hidden = {id(row) for row in minor[max(0, MAX_BLOCKS - len(rows) + len(minor)) :]}
+    return [row for row in rows if id(row) not in hidden], len(hidden)
 
 
 def list_finder_ids(row: FindingRow) -> list[str]:
@@ -176,11 +167,12 @@ def format_findings(rows: Sequence[FindingRow], wording: Wording, report_command
 def _format_titles(
     shared: Sequence[FindingRow], single: Sequence[FindingRow], hidden: int, wording: Wording
 ) -> dict[str, str]:
-    counts = {"shared": len(shared), "single": len(single)}
-    names = {key: wording.heading(f"{key}_title", number=count, count=count) for key, count in counts.items() if count}
-    if hidden and single:
-        names["single"] = wording.heading("single_title", number=len(single) + hidden, count=len(single) + hidden)
-    return {key: f"{TITLE_SIGN} {name}" for key, name in names.items()}
+    counts = {"shared": len(shared), "single": len(single) and len(single) + hidden}
+    return {
+        key: f"{TITLE_SIGN} {wording.heading(f'{key}_title', number=count, count=count)}"
+        for key, count in counts.items()
+        if count
+    }
 
 
 def _format_block(row: FindingRow, places: Mapping[str, str], wording: Wording) -> list[str]:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from council.engine.prompting import neutralize_marks
 from council.protocols.judges.defects import find_words
-from council.protocols.judges.scopes import Definition, Row, find_definition, read_hunk_header
+from council.protocols.judges.scopes import Definition, Line, find_definition, read_hunk_header
 from council.types import LINE_BREAK, Packet, PacketFile
 from council.unified_diff import FileDiff, parse_diff
 
@@ -97,12 +97,6 @@ def _is_absolute_form(wanted: str, name: str) -> bool:
 # Lines of the packet
 
 
-class Line(NamedTuple):
-    number: int
-    text: str
-    old: int = 0  # the number of a removed line in the old file, as the packet shows it
-
-
 Rows = Sequence[Line | None]  # None where lines are left out: no quote goes over it
 
 
@@ -135,9 +129,8 @@ class Material:
             found.setdefault(file.path, {}).update((row[0], Line(*row)) for row in file.number_lines())
         self._contents = {path: [Side(_mark_gaps(rows))] for path, rows in found.items()}
         self._changes: dict[str, list[Side]] = {}
-        self._hunks: dict[
-            str, list[tuple[str, list[Row]]]
-        ] = {}  # the text of each header, and the lines of the new file
+        # The text of the header of each hunk, and the lines of the new file.
+        self._hunks: dict[str, list[tuple[str, list[Line]]]] = {}
         self._words: dict[str, frozenset[str]] = {}
         for section in parse_diff(diff):
             if section.path:
@@ -197,9 +190,7 @@ class Material:
         if not place.line:
             return None
         wanted = "".join(quote.split()) if place.first else ""
-        contents = [
-            Row(row.number, row.text) for side in self._contents.get(place.path, []) for row in side.rows if row
-        ]
+        contents = [row for side in self._contents.get(place.path, []) for row in side.rows if row]
         for header, rows in [("", contents), *self._hunks.get(place.path, [])]:
             text = next((row.text for row in rows if row.number == place.line), "")
             if not text or (wanted and not _overlaps(text, wanted)):  # a removed line has the number of the next one
@@ -254,10 +245,10 @@ def _overlaps(text: str, squeezed: str) -> bool:
     return line in squeezed or squeezed in line
 
 
-def _list_hunks(section: FileDiff) -> list[tuple[str, list[Row]]]:
+def _list_hunks(section: FileDiff) -> list[tuple[str, list[Line]]]:
     """Return the text after `@@` and the lines of the new file of each hunk."""
     return [
-        (hunk.where.strip(), [Row(line.number, line.text) for line in hunk.list_lines() if line.sign != "-"])
+        (hunk.where.strip(), [Line(line.number, line.text) for line in hunk.list_lines() if line.sign != "-"])
         for hunk in section.hunks
     ]
 

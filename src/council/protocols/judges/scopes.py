@@ -15,11 +15,12 @@ TAB_WIDTH = 8  # only compared, so any width does
 MAX_LINE_CHARS = 500  # of a line that a person wrote; longer ones are generated
 
 
-class Row(NamedTuple):
+class Line(NamedTuple):
     """A line of a file with its number."""
 
     number: int
     text: str
+    old: int = 0  # the number of a removed line in the old file, as the packet shows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def find_suffix(path: str) -> str:
     return path.rpartition(".")[2].lower() if "." in path else ""
 
 
-def find_definition(path: str, rows: Sequence[Row], number: int) -> Definition | None:
+def find_definition(path: str, rows: Sequence[Line], number: int) -> Definition | None:
     """Return the definition that encloses a line of a file, or None if it is not known."""
     at = next((n for n, row in enumerate(rows) if row.number == number), -1)
     if at < 0 or len(rows[at].text) > MAX_LINE_CHARS or _CLOSER.fullmatch(rows[at].text.strip()):
@@ -129,7 +130,7 @@ def find_definition(path: str, rows: Sequence[Row], number: int) -> Definition |
     return _find_header(path, rows, at, headers) if headers else None
 
 
-def _find_header(path: str, rows: Sequence[Row], at: int, headers: Sequence[re.Pattern[str]]) -> Definition | None:
+def _find_header(path: str, rows: Sequence[Line], at: int, headers: Sequence[re.Pattern[str]]) -> Definition | None:
     hidden = _find_string_lines(rows) if headers is _PYTHON else frozenset()
     at = _skip_marks(rows, at)
     text = rows[at].text
@@ -150,7 +151,7 @@ def _find_header(path: str, rows: Sequence[Row], at: int, headers: Sequence[re.P
 
 
 def _find_header_above(
-    rows: Sequence[Row], at: int, inner: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
+    rows: Sequence[Line], at: int, inner: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
 ) -> int | None:
     """Return the position of the nearest header above that is less indented than `inner`, or None."""
     for n in range(at - 1, -1, -1):
@@ -174,7 +175,7 @@ def _find_header_above(
 
 
 def _find_functions_around(
-    rows: Sequence[Row], at: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
+    rows: Sequence[Line], at: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
 ) -> tuple[int, ...]:
     """Return the header lines of the functions around the definition whose header is at a position."""
     found: list[int] = []
@@ -185,7 +186,7 @@ def _find_functions_around(
     return tuple(found)
 
 
-def _skip_marks(rows: Sequence[Row], at: int) -> int:
+def _skip_marks(rows: Sequence[Line], at: int) -> int:
     """Return the position of the header below a decorator; a decorator belongs to its definition."""
     last = at
     while (
@@ -195,7 +196,7 @@ def _skip_marks(rows: Sequence[Row], at: int) -> int:
     return last
 
 
-def _read_header(rows: Sequence[Row], at: int, headers: Sequence[re.Pattern[str]]) -> str:
+def _read_header(rows: Sequence[Line], at: int, headers: Sequence[re.Pattern[str]]) -> str:
     """Return the name of the definition that a line starts, or an empty text."""
     stripped = rows[at].text.strip()
     if headers is _GO and _measure_indent(rows[at].text):
@@ -224,7 +225,7 @@ _BETWEEN = re.compile(  # between the parameters and the body
 )
 
 
-def _opens_block(rest: str, below: Sequence[Row]) -> bool:
+def _opens_block(rest: str, below: Sequence[Line]) -> bool:
     """Return whether a body follows the parameters, so that a name with brackets is no call.
 
     `rest` starts with the bracket.
@@ -251,7 +252,7 @@ def _measure_indent(text: str) -> int:
 _TRIPLE = re.compile(r'"""|' + r"'''")
 
 
-def _find_string_lines(rows: Sequence[Row]) -> frozenset[int]:
+def _find_string_lines(rows: Sequence[Line]) -> frozenset[int]:
     """Return the lines inside triple-quoted strings, whose indentation means nothing."""
     inside, last = "", 0
     found = set()
@@ -287,7 +288,7 @@ _SQL_STRING = re.compile(r"'(?:[^']|'')*'")
 _BATCH_END = re.compile(r"(?:go|/|//|\$\$|delimiter\b.*)\s*$", re.IGNORECASE)
 
 
-def _iter_statements(path: str, rows: Sequence[Row]) -> Iterable[tuple[int, int, Definition]]:
+def _iter_statements(path: str, rows: Sequence[Line]) -> Iterable[tuple[int, int, Definition]]:
     """Return the first and last line of each statement. One that is cut by a gap ends there."""
     start, previous = -1, 0
     dollar, is_body, has_dollars = "", False, False
@@ -325,7 +326,7 @@ def _iter_statements(path: str, rows: Sequence[Row]) -> Iterable[tuple[int, int,
         yield _make_statement(path, rows, start, len(rows) - 1)
 
 
-def _make_statement(path: str, rows: Sequence[Row], start: int, end: int) -> tuple[int, int, Definition]:
+def _make_statement(path: str, rows: Sequence[Line], start: int, end: int) -> tuple[int, int, Definition]:
     head = " ".join(row.text.strip() for row in rows[start : min(end, start + 2) + 1])
     found = _OBJECT.match(head) or _ALTERED.match(head)
     name = re.sub(r'["`\[\]]', "", found["name"]).rpartition(".")[2] if found else ""
@@ -337,7 +338,7 @@ def _make_statement(path: str, rows: Sequence[Row], start: int, end: int) -> tup
 _FUNCTION_WORDS = re.compile(r"(?:async\s+)?(?:def|func|fn|function)\b")
 
 
-def read_hunk_header(path: str, header: str, rows: Sequence[Row], number: int) -> Definition | None:
+def read_hunk_header(path: str, header: str, rows: Sequence[Line], number: int) -> Definition | None:
     """Return the definition that the header of a hunk names if a line lies in it, or None.
 
     Git names the last line before the hunk that starts in the first column. It encloses a line if everything between is
