@@ -127,17 +127,11 @@ class _Question:
         last = re.split(r"(?<=[.!?:;])\s+", text.strip())[-1]
         self.last = last
         self.is_yes_no = bool(_YES_NO_START.match(last)) and not _OR.search(last)
-        self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
-        self.asks_time = bool(
-            re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I)
-        )
-        self.asks_version = bool(
-            re.search(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", text, re.I)
-        )
+        self.asks_when = bool(_WHEN.search(text))
+        self.asks_time = bool(_TIME_OF_DAY.search(text))
+        self.asks_version = bool(_VERSION.search(text))
         self.asks_literal = bool(_LITERAL.search(last))
-        self.is_negative = bool(
-            _count_negations(last) or re.search(r"\b(?:false|true|wrong|incorrect|correct|right)\b", last, re.I)
-        )
+        self.is_negative = bool(_count_negations(last) or _TRUTH.search(last))
         self.has_list = bool(_LIST.search(last))
         self.options = _find_options(last) or _find_options(text)
 
@@ -178,6 +172,10 @@ _YES_NO_START = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|may|might|must|should|shall|will|would)\b(?!\s+(?:you|we)\s+(?:tell|say|explain|list|compute|calculate))",
     re.I,
 )
+_WHEN = re.compile(r"\b(?:when|date|year|day|month|deadline|since|until)\b", re.I)
+_TIME_OF_DAY = re.compile(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", re.I)
+_VERSION = re.compile(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", re.I)
+_TRUTH = re.compile(r"\b(?:false|true|wrong|incorrect|correct|right)\b", re.I)
 _OR = re.compile(r"\b(?:or|versus|vs\.?)\b", re.I)
 _LIST = re.compile(r"\b(?:and|or|both|all|each|every|any|respectively|und|oder|et|ou|y|o|e)\b|,\s|[;&]", re.I)
 # What a question asks for that every character of counts in: "5.0" is not "5".
@@ -188,9 +186,7 @@ _LITERAL = re.compile(
 )
 # Words without a meaning of their own. A preposition has one: "from Rome" is not "to Rome".
 _SMALL_STEMS = _stems("the that this it its is are be am do does has have we you they there")
-_MODALS = frozenset(
-    ("was", "were", "did", "had", "will", "would", "can", "could", "may", "might", "must", "should", "shall", "need")
-)
+_MODALS = _stems("was were did had will would can could may might must should shall need")
 _FUNCTION_STEMS = _stems(
     "a an the of in on at to for by with from and so that this these those it its is are was were be been being am do does did has have "
     "had will would shall should can could may might must we you i they he she there here as than then what which who whom whose "
@@ -200,12 +196,9 @@ _HEAD_STEMS = _stems(
     "answer result total value sum solution conclusion final correct overall exactly equal equals amount number count need takes take "
     "cost costs get gets have has comes come make makes pay pays left remaining altogether hence therefore thus so called named known"
 )
-_NEGATIONS = frozenset(
-    re.findall(
-        r"\w+",
-        "not no never none neither nor without cannot non isnt arent wasnt werent dont doesnt didnt wont cant couldnt shouldnt wouldnt "
-        "mustnt hasnt havent hadnt avoid against nicht kein keine nie ne pas jamais nunca não nao mai",
-    )
+_NEGATIONS = _stems(
+    "not no never none neither nor without cannot non isnt arent wasnt werent dont doesnt didnt wont cant couldnt shouldnt wouldnt "
+    "mustnt hasnt havent hadnt avoid against nicht kein keine nie ne pas jamais nunca não nao mai"
 )
 # Words that make a conclusion a different one: a condition, a limit, a part.
 _CONDITIONS = re.compile(
@@ -394,20 +387,12 @@ def _find_options(text: str) -> tuple[frozenset[str], ...]:
     parts = re.split(r",?\s+(?:or|vs\.?|versus)\s+", re.split(r"[?.!](?:\s|\Z)", text)[0], flags=re.I)
     if len(parts) != 2 or re.match(r"(?:not|more|less|fewer|so|later|earlier|another|other)\b", parts[1], re.I):
         return ()
-    before = re.split(r"[:;(]", parts[0])[-1]
-    listed = [part for part in before.split(",") if part.strip()]
-    tail = re.split(r"[,;:)]", parts[1])[0]
-    if len(listed) > 1 and all(len(part.split()) <= 4 for part in listed[1:]):
-        return _tell_apart([*(_last_words(listed[:1])), *listed[1:], _first_words(tail)])
-    return _tell_apart([*_last_words([listed[-1] if listed else before]), _first_words(tail)])
-
-
-def _last_words(parts: Sequence[str]) -> list[str]:
-    return [" ".join(_strip_decision(part)[-3:]) for part in parts]
-
-
-def _first_words(part: str) -> str:
-    return " ".join(_strip_decision(part)[:3])
+    listed = [part for part in re.split(r"[:;(]", parts[0])[-1].split(",") if part.strip()]
+    if any(len(part.split()) > 4 for part in listed[1:]):
+        listed = listed[-1:]
+    first = [" ".join(_strip_decision(part)[-3:]) for part in listed[:1]]
+    last = " ".join(_strip_decision(re.split(r"[,;:)]", parts[1])[0])[:3])
+    return _tell_apart([*first, *listed[1:], last])
 
 
 def _strip_decision(text: str) -> list[str]:
@@ -494,21 +479,12 @@ _NOT_REPEATED = frozenset(
 )  # change a value also where the question has them
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
-_UNITS = dict(
-    zip(
-        re.findall(
-            r"\w+",
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-            "eighteen nineteen",
-        ),
-        range(20),
-        strict=True,
-    )
+_SMALL_NUMBERS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
 )
-_TENS = {
-    word: 10 * n
-    for n, word in enumerate(re.findall(r"\w+", "twenty thirty forty fifty sixty seventy eighty ninety"), 2)
-}
+_UNITS = {word: n for n, word in enumerate(_SMALL_NUMBERS.split())}
+_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 _SCALES = {"thousand": 1_000, "million": 1_000_000}
 _NUMBER_WORD = rf"(?:{'|'.join([*_UNITS, *_TENS, *_SCALES, 'hundred'])})"
 _NUMBER_WORDS = re.compile(rf"\b{_NUMBER_WORD}(?:(?:[ -]| and ){_NUMBER_WORD})+\b", re.I)

@@ -126,7 +126,6 @@ def list_findings(minutes: Minutes) -> list[FindingRow]:
         _ungrouped_finding(name, row, len(last_replies(minutes)))
         for name, reply in last_replies(minutes).items()
         for row in reply.get("findings") or []
-        if isinstance(row, dict)
     ]
 
 
