@@ -13,10 +13,9 @@ from council.protocols.judges.findings import (
     Finding,
     StandingFindings,
     apply_changes,
+    find_challenges,
     find_inconsistent_judges,
     find_survivors,
-    find_verified_seats,
-    is_challenged,
     is_possibly_same,
     is_same_problem,
     parse_finding,
@@ -318,7 +317,7 @@ def test_a_challenge_is_matched_by_id_or_by_its_target_and_its_words_or_line(
     target: str, claim: str, answer: bool
 ) -> None:
     finding = found("a", 3, "query built by hand from input")
-    assert is_challenged(finding, [Challenge(target, claim)]) is answer
+    assert bool(find_challenges(finding, [Challenge(target, claim)])) is answer
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
@@ -330,9 +329,9 @@ def test_a_survivor_answered_the_second_round_and_kept_a_challenged_critical_fin
     assert find_survivors([held], [], ["a"]) == frozenset()
 
 
-def test_verified_seats_have_a_verified_finding() -> None:
+def test_a_finding_is_verified_by_its_quote() -> None:
     rows = [found("a", 3, "d"), found("b", 3, "d", quote=""), found("c", 3, "d", quote="invented()")]
-    assert find_verified_seats(rows) == {"a"}
+    assert [one.seat for one in rows if one.is_verified] == ["a"]
 
 
 @pytest.mark.behaviour("20-from-memory")

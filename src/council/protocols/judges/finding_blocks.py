@@ -103,9 +103,9 @@ def select_shown(rows: Sequence[FindingRow]) -> tuple[list[FindingRow], int]:
 
 def list_finder_ids(row: FindingRow) -> list[str]:
     """Return the ids under which judges found it, without judges that only support it or do not count."""
-    said = [one for one in row.get("by_judge") or [] if one.get("id") and not one.get("supports")]
-    ids = [str(one["id"]) for one in said if one.get("seat") in row["found_by"]]
-    supporters = {one["seat"] for one in row.get("by_judge") or [] if one.get("supports")}
+    said = row.get("by_judge") or []
+    supporters = {one["seat"] for one in said if one.get("supports")}
+    ids = [str(one["id"]) for one in said if one.get("id") and one["seat"] in row["found_by"]]
     return ids or [seat for seat in row["found_by"] if seat not in supporters]
 
 
@@ -139,9 +139,7 @@ def find_fix(row: FindingRow) -> list[TextBlock]:
 
 def _limit_lines(block: TextBlock) -> TextBlock:
     lines = block.text.split("\n")
-    if len(lines) <= MAX_FIX_LINES:
-        return block
-    return block._replace(text="\n".join([*lines[:MAX_FIX_LINES], "…"]))
+    return block if len(lines) <= MAX_FIX_LINES else block._replace(text="\n".join([*lines[:MAX_FIX_LINES], "…"]))
 
 
 # At the terminal
@@ -220,14 +218,13 @@ def list_details(
         wording.comma.join(_format_judge(name, personas or {}) for name in names)
         for names in (list_finder_ids(row), list_other_holders(row))
     )
-    parts = [wording.heading("found_by_judges", judges=found)]
-    if others:
-        parts.append(wording.heading("also_held_by", judges=others))
-    if row.get("grouped_by") == "clerk" and is_shared(row):
-        parts.append(wording.heading("grouped_by_clerk"))
-    if row["disputed"]:
-        parts.append(format_disputed(row))
-    lines = [wording.semicolon.join(parts)]
+    parts = [
+        wording.heading("found_by_judges", judges=found),
+        wording.heading("also_held_by", judges=others) if others else "",
+        wording.heading("grouped_by_clerk") if row.get("grouped_by") == "clerk" and is_shared(row) else "",
+        format_disputed(row) if row["disputed"] else "",
+    ]
+    lines = [wording.semicolon.join(filter(None, parts))]
     if row.get("possibly_same"):
         names = wording.comma.join(_format_near(str(one), places, wording) for one in row["possibly_same"])
         lines.append(wording.heading("possibly_same_as", findings=names))
@@ -242,7 +239,7 @@ def _format_judge(name: str, personas: Mapping[str, str]) -> str:
 
 def _format_near(name: str, places: Mapping[str, str], wording: Wording) -> str:
     place = single_line(places.get(name, ""), 120)
-    return f"{single_line(name)}{wording.enclose(place)}" if place else single_line(name)
+    return f"{single_line(name)}{wording.enclose(place) if place else ''}"
 
 
 # In Markdown

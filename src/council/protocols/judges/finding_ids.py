@@ -80,14 +80,11 @@ def _find_judges(
     for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
         if seats := names.get(squash(" ".join(words[-count:]))):
             return seats
-    if (later := _AFTER.match(after)) and (seats := _match_start(later["name"], names)):
-        return seats
+    later = _AFTER.match(after)
+    following = later["name"].split() if later else []
+    for count in range(len(following), 0, -1):
+        if seats := names.get(squash(" ".join(following[:count]))):
+            return seats
     is_attached = bool(before) and not before[-1].isspace() and before[-1] not in "([\"'`"
     rest = [word for word in words if squash(word) not in _NO_NAME]
     return None if rest and (is_attached or is_id) else ()
-
-
-def _match_start(text: str, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    words = text.split()
-    found = (names.get(squash(" ".join(words[:count]))) for count in range(len(words), 0, -1))
-    return next((seats for seats in found if seats), ())

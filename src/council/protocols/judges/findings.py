@@ -454,10 +454,6 @@ def find_challenges(finding: Finding, challenges: Iterable[Challenge]) -> list[C
     ]
 
 
-def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
-    return bool(find_challenges(finding, challenges))
-
-
 def _names(finding: Finding, challenge: Challenge) -> bool:
     """Return whether the challenge names the id: `judge-2.F1`, or `F1` in a challenge to judge-2."""
     known = KnownFindings({finding.id: finding}, {squash(challenge.target): (challenge.target,)})
@@ -475,14 +471,8 @@ def _is_at(finding: Finding, claim: str) -> bool:
 
 
 def find_survivors(
-    standing: Iterable[Finding], challenges: Iterable[Challenge], answered: Collection[str]
+    standing: Iterable[Finding], challenges: Sequence[Challenge], answered: Collection[str]
 ) -> frozenset[str]:
     """Return the judges that answered the second round and kept a challenged critical finding."""
-    against = list(challenges)
     held = (one for one in standing if one.severity == "critical" and one.seat in answered)
-    return frozenset(finding.seat for finding in held if is_challenged(finding, against))
-
-
-def find_verified_seats(findings: Iterable[Finding]) -> frozenset[str]:
-    """Return the judges with at least one verified finding."""
-    return frozenset(finding.seat for finding in findings if finding.is_verified)
+    return frozenset(finding.seat for finding in held if find_challenges(finding, challenges))

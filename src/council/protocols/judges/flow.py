@@ -64,7 +64,7 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         given["question"] = replace(council.question, text=phrase_question(council.question, council.packet))
     prompt, reply = f"judges/{council.question.task}", REPLY_TYPES[council.question.task]
     if council.question.task == "validate" and len(parts := list_parts(council.packet)) > 1:
-        explore = partial(_explore, options.explorers, given) if options.explorers else None
+        explore = partial(run_explorers, count=options.explorers, variables=given) if options.explorers else None
         return await judge_parts(council, parts, prompt, given, explore)
     if not options.explorers:
         opinions: Round[Any] = await council.poll(council.members, prompt, reply=reply, **given)
@@ -76,10 +76,6 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         return opinion
 
     return await council.gather(council.members, act)
-
-
-async def _explore(count: int, variables: dict[str, Any], council: Council, judge: Seat) -> list[Statement[Any]]:
-    return await run_explorers(council, judge, count, variables)
 
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")

@@ -78,10 +78,6 @@ class FindingGroup:
         return min((member.severity for member in self.members), key=SEVERITIES.index)
 
     @property
-    def is_security(self) -> bool:
-        return any(member.category.strip().lower() == "security" for member in self.members)
-
-    @property
     def support(self) -> str:
         found, held = len(self.found_by), len(self.held_by)
         if found == held:
@@ -237,15 +233,8 @@ def find_uncounted(one: FindingGroup, withdrawn: Collection[str], voices: Mappin
 
 
 def _mark_possibly_same(groups: Sequence[FindingGroup], matcher: Matcher) -> list[FindingGroup]:
-    return [
-        replace(
-            one,
-            possibly_same=tuple(
-                other.lead.id for other in groups if other is not one and _is_close(one, other, matcher)
-            ),
-        )
-        for one in groups
-    ]
+    close = [[two.lead.id for two in groups if two is not one and _is_close(one, two, matcher)] for one in groups]
+    return [replace(one, possibly_same=tuple(ids)) for one, ids in zip(groups, close, strict=True)]
 
 
 def _is_close(one: FindingGroup, other: FindingGroup, matcher: Matcher) -> bool:
@@ -286,7 +275,8 @@ def sort_groups(groups: Iterable[FindingGroup], failing: Collection[str]) -> lis
     """Sort groups: security findings behind a FAIL first, then by severity, then by number of judges."""
 
     def sort_key(one: FindingGroup) -> tuple[Any, ...]:
-        supports = one.is_security and one.severity != "minor" and not set(one.held_by).isdisjoint(failing)
+        is_security = any(member.category.lower() == "security" for member in one.members)
+        supports = is_security and one.severity != "minor" and not set(one.held_by).isdisjoint(failing)
         return (not supports, SEVERITIES.index(one.severity), -len(one.held_by), *_sort_key(one.lead))
 
     return sorted(groups, key=sort_key)
@@ -341,7 +331,10 @@ def _build_row(one: FindingGroup, fingerprint: str) -> FindingRow:
         "line": shown.place.line if shown.place.is_file else 0,
         "location_state": shown.state,
         "location_note": _describe_quote(shown),
-        "by_judge": [*map(_build_judge_row, one.members), *map(_build_supporter_row, one.supporters)],
+        "by_judge": [
+            *map(_build_judge_row, one.members),
+            *({"seat": seat, "id": "", "supports": True} for seat in one.supporters),
+        ],
         "possibly_same": list(one.possibly_same),
         "held_by": list(one.held_by),
         "grouped_by": one.grouped_by,
@@ -374,7 +367,3 @@ def _build_judge_row(finding: Finding) -> FindingWords:
     if finding.first_severity:
         row["first_severity"] = finding.first_severity
     return row
-
-
-def _build_supporter_row(seat: str) -> FindingWords:
-    return {"seat": seat, "id": "", "supports": True}

@@ -45,20 +45,9 @@ def parse_location(text: str) -> tuple[str, int] | None:
     short = text[:MAX_TEXT_CHARS]
     if alone := _NAMED.fullmatch(short):
         return alone["path"], int(alone["line"])
-    return _find_quoted(short) or _find_bare(_TICKED.sub(r"\1", short))
-
-
-def _find_quoted(text: str) -> tuple[str, int] | None:
-    places = (_QUOTED.fullmatch(ticked[1]) for ticked in _TICKED.finditer(text))
-    return next((_to_location(place) for place in places if place and _is_file_path(place["path"])), None)
-
-
-def _find_bare(text: str) -> tuple[str, int] | None:
-    return next((_to_location(place) for place in _BARE.finditer(text) if _is_file_path(place["path"])), None)
-
-
-def _to_location(match: re.Match[str]) -> tuple[str, int]:
-    return normalize_path(match["path"]), int(match["line"])
+    quoted = filter(None, (_QUOTED.fullmatch(ticked[1]) for ticked in _TICKED.finditer(short)))
+    places = (place for place in (*quoted, *_BARE.finditer(_TICKED.sub(r"\1", short))) if _is_file_path(place["path"]))
+    return next(((normalize_path(place["path"]), int(place["line"])) for place in places), None)
 
 
 def _is_file_path(path: str) -> bool:
@@ -68,7 +57,7 @@ def _is_file_path(path: str) -> bool:
 def parse_path(text: str) -> str:
     """Return the first file in a text without a usable line: `src/auth.py`, `src/auth.py:0`; empty if there is none."""
     words = (normalize_path(found[0]).rstrip(".:,;") for found in _PATH_WORD.finditer(text[:MAX_TEXT_CHARS]))
-    return next((word for word in words if _is_file_path(word) and not word.startswith("//")), "")
+    return next(filter(_is_file_path, words), "")
 
 
 def normalize_path(path: str) -> str:
@@ -85,7 +74,7 @@ def match_file(path: str, paths: Collection[str]) -> str | None:
     if path in paths:
         return path
     wanted = path[2:] if path.startswith(("a/", "b/")) else path  # prefixes of a diff
-    ends = [name for name in paths if name == wanted or name.endswith(f"/{wanted}") or _is_absolute_form(wanted, name)]
+    ends = [name for name in paths if f"/{name}".endswith(f"/{wanted}") or _is_absolute_form(wanted, name)]
     return ends[0] if len(ends) == 1 else None
 
 

@@ -78,8 +78,7 @@ def build_verdict(
     voices, voice_count = _find_voices(r1, r2)
     groups = _group_findings(standing, challenges, votes, voices, voice_count, clerking)
     clerk_problems = _check_clerk(council, clerking, groups)
-    outcomes = [*(one.outcome for one in r1.values()), *(one.outcome for one in r2.values())]
-    cut_material = [cut for outcome in outcomes for cut in outcome.cut_material]
+    cut_material = [cut for said in (*r1.values(), *r2.values()) for cut in said.outcome.cut_material]
     holes = [*packet.holes, *dict.fromkeys(cut_material), *list_unanswered(r1)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
@@ -208,8 +207,7 @@ def _list_trust_facts(
     severe = [one for one in findings if one.severity != "minor"]
     if severe and not any(one.is_verified for one in severe):
         facts.append(TrustFact("no_quote", count=len(severe)))
-    weak = tuple(one["seat"] for one in shifts if one["weak"])
-    if weak:
+    if weak := tuple(one["seat"] for one in shifts if one["weak"]):
         facts.append(TrustFact("weak_flip", seats=weak, count=len(weak)))
     if inconsistent:
         facts.append(TrustFact("inconsistent", seats=tuple(inconsistent), count=len(inconsistent)))
@@ -226,9 +224,7 @@ def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> tuple[Ag
 
 def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
     disputed = [group for group in groups if group.disputes]
-    if not disputed:
-        return []
-    return [TrustFact("contested_points", _name_group(disputed[0]), count=len(disputed))]
+    return [TrustFact("contested_points", _name_group(disputed[0]), count=len(disputed))] if disputed else []
 
 
 def _name_group(one: FindingGroup) -> str:
@@ -248,11 +244,9 @@ def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Fin
     """Return what speaks for the verdict. `rounds` are the first and the last votes: a changed one is no agreement."""
     verdicts = {vote.verdict for votes in rounds for vote in votes}
     voices = min(len({vote.voice or vote.seat for vote in votes}) for votes in rounds)
-    facts = []
-    if voices > 1 and len(verdicts) == 1:
-        facts.append(TrustFact("same_verdict", verdicts.pop(), count=len(rounds[0])))
-    verified = sum(1 for one in findings if one.is_verified)
-    if verified:
+    is_same = voices > 1 and len(verdicts) == 1
+    facts = [TrustFact("same_verdict", verdicts.pop(), count=len(rounds[0]))] if is_same else []
+    if verified := sum(one.is_verified for one in findings):
         facts.append(TrustFact("verified_findings", count=verified, total=len(findings)))
     return facts
 
@@ -321,13 +315,9 @@ def _apply_rules(
 ) -> dict[str, Consensus]:
     """Return the result of each rule; the gate may use another one than the run."""
     several = may_disagree(options, votes)
-    verified = finding_rules.find_verified_seats(findings)
-    return {
-        "consensus": consensus_rules.decide_by_consensus(votes, mixed=several),
-        "corroborated": consensus_rules.decide_by_corroboration(
-            votes, mixed=several, verified=verified, survived=survived
-        ),
-    }
+    verified = {finding.seat for finding in findings if finding.is_verified}
+    corroborated = consensus_rules.decide_by_corroboration(votes, mixed=several, verified=verified, survived=survived)
+    return {"consensus": consensus_rules.decide_by_consensus(votes, mixed=several), "corroborated": corroborated}
 
 
 def _check_clerk(council: Council, clerking: Clerking, groups: list[FindingGroup]) -> list[str]:
@@ -339,8 +329,7 @@ def _check_clerk(council: Council, clerking: Clerking, groups: list[FindingGroup
     if clerking.unknown:
         listed = ", ".join(f'"{single_line(label, 40)}"' for label in clerking.unknown[:5])
         problems.append(f"The clerk named {listed}, which {'is' if len(clerking.unknown) == 1 else 'are'} no finding.")
-    wild = sum(rows > 2 for _, rows in split)
-    if wild:
+    if wild := sum(rows > 2 for _, rows in split):
         many = "a group" if wild == 1 else f"{wild} groups"
         problems.append(f"The clerk's word for {many} was not followed: {NOT_CONFIRMED}.")
     return problems
@@ -351,9 +340,8 @@ def may_disagree(options: JudgesOptions, votes: list[Vote]) -> bool:
 
     Plans of earlier versions do not say so; their judges had several vendors only if the user chose them.
     """
-    if options.may_disagree is None:
-        return bool(options.mixed) or len({vote.vendor for vote in votes}) > 1
-    return options.may_disagree
+    several = bool(options.mixed) or len({vote.vendor for vote in votes}) > 1
+    return several if options.may_disagree is None else options.may_disagree
 
 
 def _list_held_findings(standing: StandingFindings) -> list[Finding]:
@@ -451,12 +439,8 @@ def _shorten_advice(text: str) -> str:
     sentence.
     """
     shown = text if len(text) <= MAX_STEP_CHARS else first_sentence(text)
-    return shown if is_sentence(shown) and len(shown) <= MAX_STEP_CHARS else ""
-
-
-def is_sentence(text: str) -> bool:
-    """Return whether a text says what to do in words, and is not code."""
-    return len(text.split()) >= MIN_SENTENCE_WORDS and text != finding_rules.NO_FIX and not CODE.search(text)
+    is_sentence = len(shown.split()) >= MIN_SENTENCE_WORDS and shown != finding_rules.NO_FIX and not CODE.search(shown)
+    return shown if is_sentence and len(shown) <= MAX_STEP_CHARS else ""
 
 
 def is_bare_code(text: str) -> bool:
@@ -501,9 +485,8 @@ def _list_disagreements(
         }
         for name, statement in final.items()
     ]
-    return [
-        {"issue": "the verdict" if verdict != "DISAGREE" else "the verdict, between families", "positions": positions}
-    ]
+    issue = "the verdict" if verdict != "DISAGREE" else "the verdict, between families"
+    return [{"issue": issue, "positions": positions}]
 
 
 def _list_dissent(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], result: Consensus) -> list[Dissent]:
