@@ -320,8 +320,6 @@ async def check_text(
     `authors` are the seat that wrote it, then those that correct it if that seat does not answer.
     """
     checked = Checked(said, CheckFacts((), authors[0].name))
-    if not readers:
-        return checked
     for number, phases in enumerate((("check", "fix"), ("check-again", "fix-again")), 1):
         others = [seat for seat in readers if number == 1 or seat.name != checked.facts.author]
         if not others:

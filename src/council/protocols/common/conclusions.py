@@ -474,9 +474,8 @@ _VALUE_TOKEN = re.compile(
 )
 _INEXACT = frozenset(("month", "year", "mo", "yr"))
 _OTHER_SCALES = re.compile(r"\b(?:milliard\w*|mrd|crores?|lakhs?)\b", re.I)
-_NOT_REPEATED = frozenset(
-    ("a", "i", "to", "by", "minus", "negative")
-)  # change a value also where the question has them
+# Words that change a value also where the question has them
+_NOT_REPEATED = frozenset(("a", "i", "to", "by", "minus", "negative"))
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
 _SMALL_NUMBERS = (

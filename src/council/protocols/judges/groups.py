@@ -309,6 +309,7 @@ def build_rows(groups: Iterable[FindingGroup]) -> list[FindingRow]:
 def _build_row(one: FindingGroup, fingerprint: str) -> FindingRow:
     lead, shown = one.lead, one.location_member
     location = format_place(shown) or lead.location
+    supporters: list[FindingWords] = [{"seat": seat, "id": "", "supports": True} for seat in one.supporters]
     return {
         "severity": one.severity,
         "category": lead.category,
@@ -331,10 +332,7 @@ def _build_row(one: FindingGroup, fingerprint: str) -> FindingRow:
         "line": shown.place.line if shown.place.is_file else 0,
         "location_state": shown.state,
         "location_note": _describe_quote(shown),
-        "by_judge": [
-            *map(_build_judge_row, one.members),
-            *({"seat": seat, "id": "", "supports": True} for seat in one.supporters),
-        ],
+        "by_judge": [*map(_build_judge_row, one.members), *supporters],
         "possibly_same": list(one.possibly_same),
         "held_by": list(one.held_by),
         "grouped_by": one.grouped_by,

@@ -26,9 +26,8 @@ _NUMBER = r"(?P<line>[1-9]\d{0,6})(?!\d)"
 _LINE_MARK = rf"(?::L?|#L|,?\s+\(?(?:at\s+|on\s+)?(?:lines?|L)\s*){_NUMBER}"
 _QUOTED = re.compile(rf"(?P<path>[^:\n]{{1,300}}?){_LINE_MARK}(?:\D.{{0,40}})?", re.IGNORECASE)  # may contain spaces
 _BARE = re.compile(rf"(?<![\w/:.\\-])(?P<path>[\w./\\@+~\[\]-]{{1,300}}){_LINE_MARK}", re.IGNORECASE)
-_NAMED = re.compile(
-    rf"\s*(?P<path>[A-Za-z]\w{{1,60}}){_LINE_MARK}\s*", re.IGNORECASE
-)  # Makefile:3, with nothing around it
+# Makefile:3, with nothing around it
+_NAMED = re.compile(rf"\s*(?P<path>[A-Za-z]\w{{1,60}}){_LINE_MARK}\s*", re.IGNORECASE)
 _PATH_WORD = re.compile(r"(?<![\w/:.\\-])[\w./\\@+~\[\]-]{1,300}")
 _TICKED = re.compile(r"`([^`\n]{1,400})`")
 _LINE_NUMBER_PREFIX = re.compile(r"^[ \t]*(?:\d{1,7}[ \t]*[+-]?|[+-])[ \t]*\|[ \t]?", re.MULTILINE)

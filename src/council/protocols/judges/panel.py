@@ -106,10 +106,8 @@ def _apply_agent_cap(requested: int, families: int, explorers: int, *, count: in
 
 # Seats
 
-FAMILY_PREFIXES = {
-    "anthropic": "claude",
-    "openai": "codex",
-}  # seat name prefix by vendor in a mixed council; other vendors use their own name
+# Seat name prefix by vendor in a mixed council; other vendors use their own name.
+FAMILY_PREFIXES = {"anthropic": "claude", "openai": "codex"}
 HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 LEAD_SEAT = Seat("chair", "Lead")
 

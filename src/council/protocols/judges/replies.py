@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from council.engine.reply import Reply, also_named
@@ -17,33 +17,6 @@ from council.wording import load_wording
 
 T = TypeVar("T")
 SCHEMA_VERSION = 2
-
-
-# Description of a verdict in the packet that `council packet` shows. A request has it as its strict reply schema.
-OUTPUT_SCHEMA: dict[str, Any] = {
-    "verdict": "PASS | WARN | FAIL",
-    "confidence": "HIGH | MEDIUM | LOW",
-    "key_insight": "the whole judgement in a single sentence",
-    "findings": [
-        {
-            "severity": "critical | significant | minor",
-            "category": "security | architecture | performance | style | another word",
-            "description": "the problem found",
-            "location": "file:line, if it has one",
-            "quote": "the line it is about, or up to three lines, copied",
-            "recommendation": "what to do about it, in a sentence",
-            "fix": "the exact change: the code or text to write instead",
-            "why": "the root cause",
-            "ref": "the file, passage or document it rests on",
-        }
-    ],
-    "recommendation": "the next step, in a sentence",
-    "schema_version": SCHEMA_VERSION,
-}
-
-
-def output_schema(task: str) -> Json | None:
-    return OUTPUT_SCHEMA if task == "validate" else None
 
 
 def _none_to_zero(value: Any) -> Any:
@@ -174,6 +147,26 @@ class Opinion(Reply):
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
         """Return no findings for judges that agree, so that a plan also counts a review without a clerk."""
         return plain | {"findings": []} if agree else plain | {"verdict": "WARN" if n % 2 else "PASS"}
+
+
+def output_schema(task: str) -> Json | None:
+    """Return the description of a verdict in the packet that `council packet` shows.
+
+    A request has it as its strict reply schema.
+    """
+    if task != "validate":
+        return None
+    return {
+        "verdict": "PASS | WARN | FAIL",
+        "confidence": "HIGH | MEDIUM | LOW",
+        **_describe_fields(Opinion),
+        "findings": [{"severity": "critical | significant | minor", **_describe_fields(ReportedFinding)}],
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def _describe_fields(model: type[BaseModel]) -> Json:
+    return {name: field.description for name, field in model.model_fields.items() if field.description}
 
 
 class Objection(ReplyPart):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -12,7 +13,7 @@ from council.engine.council import Council
 from council.engine.records import Disagreement, Dissent, SeatPosition, SeatText, Shift
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
-from council.protocols.judges.clerk import Clerking
+from council.protocols.judges.clerk import REASONS, Clerking
 from council.protocols.judges.details import (
     ChangedFinding,
     DebateNotesRow,
@@ -78,7 +79,8 @@ def build_verdict(
     voices, voice_count = _find_voices(r1, r2)
     groups = _group_findings(standing, challenges, votes, voices, voice_count, clerking)
     clerk_problems = _check_clerk(council, clerking, groups)
-    cut_material = [cut for said in (*r1.values(), *r2.values()) for cut in said.outcome.cut_material]
+    rounds: tuple[Round[Any], ...] = (r1, r2)
+    cut_material = [cut for one in rounds for said in one.values() for cut in said.outcome.cut_material]
     holes = [*packet.holes, *dict.fromkeys(cut_material), *list_unanswered(r1)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
@@ -112,7 +114,7 @@ def build_verdict(
         "grouping": {
             "by": "clerk" if clerking.state == "answered" else "rule",
             "clerk": clerking.state,
-            "why": clerking.reason,
+            "why": REASONS[clerking.state],
         },
         "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
         "r2_missing": list(r2.absent),
@@ -148,7 +150,7 @@ def build_verdict(
         caveats=(f"{packet.substitution[0].upper()}{packet.substitution[1:]}.",) if packet.substitution else (),
         trust_facts=(
             *([TrustFact("disagree")] if verdict == "DISAGREE" else []),
-            *_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts),
+            *_list_trust_facts(packet, rounds, standing.findings, inconsistent, shifts),
             *_list_dispute_facts(groups),
             *_list_support_facts((first, votes), standing.findings),
         ),
@@ -357,21 +359,18 @@ def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str
     A model that answered for several judges by fallback, in either round, is one voice and cannot confirm itself.
     """
     said = [(statement, name) for one in (r1, r2) for name, statement in one.items()]
-    seats: dict[str, set[str]] = {}
-    for statement, name in said:
-        seats.setdefault(statement.outcome.served_by, set()).add(name)
+    served = {(statement.outcome.served_by, name) for statement, name in said}
+    sharing = Counter(member for member, _ in served if member)
     replaced = {one.outcome.served_by for one, _ in said if one.outcome.served_by != one.seat.member}
-    shared = {member for member, names in seats.items() if member and len(names) > 1 and member in replaced}
+    shared = {member for member in replaced if sharing[member] > 1}
     voices: dict[str, str] = {}
-    distinct: set[str] = set()
     for statement, name in said:
         member = statement.outcome.served_by
-        voice = member if member in shared else name
-        distinct.add(voice)
+        voices[name] = member if member in shared else name
         after = len(r1[name].reply.findings) if statement is r2.get(name) else 0
-        voices |= {f"{name}.F{n}": voice for n in range(after + 1, after + len(statement.reply.findings) + 1)}
-        voices[name] = voice
-    return voices, len(distinct)
+        numbers = range(after + 1, after + len(statement.reply.findings) + 1)
+        voices |= {f"{name}.F{n}": voices[name] for n in numbers}
+    return voices, len({member if member in shared else name for member, name in served})
 
 
 def _group_findings(
