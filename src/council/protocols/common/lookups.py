@@ -283,10 +283,6 @@ async def run_hops(
     return said
 
 
-def _ignore(why: str) -> None:
-    """Do nothing."""
-
-
 def can_look(seat: Seat) -> bool:
     """Return whether a seat may look first: its member is neither an agent, nor a person, nor a small model."""
     return not seat.small and split_member(seat.member)[0] not in MEMBERS_WITHOUT_LOOKUPS
@@ -320,7 +316,7 @@ class LookingCouncil(Council):
                 request = replace(request, variables={**request.variables, "seen": seen})
         said = await super()._ask_seat(seat, request, after, watch)
         if watch:  # until the next request is sent there is nothing to stop
-            watch.has_output, watch.drop = False, _ignore
+            watch.has_output, watch.drop = False, lambda why: None
         return said
 
     async def _look_first(self, seat: Seat, request: Request, watch: SeatWatch | None) -> str:

@@ -285,26 +285,26 @@ def _build_clerk(
     """Return the clerk of a review with several judges: a fast member, or none if only people judge."""
     if task != "validate" or options.no_clerk or counts.judges < 2:
         return []
-    chosen = _choose_clerk(first, context)
-    others = [] if context.settings.named_members else [first]
-    clerk = build_clerk([*([chosen] if chosen else []), *others], context)
+    clerk = build_clerk(_list_clerk_members(first, context), context)
     return [clerk] if clerk else []
 
 
-def _choose_clerk(first: str, context: PanelContext) -> str | None:
-    """Return the member of the clerk: `-m`, [models] fast, the fast model of the judges' vendor, the judges' member."""
+def _list_clerk_members(first: str, context: PanelContext) -> list[str]:
+    """Return the member of the clerk and its fallback: `-m`; else [models] fast or the fast model of the first vendor,
+    then the judges' member.
+    """
     settings = context.settings
-    named = [resolve_member(name, settings, context.env) for name in settings.named_members]
-    if named:
-        return next((member for member in named if not is_human(member)), None)
+    if settings.named_members:
+        named = (resolve_member(name, settings, context.env) for name in settings.named_members)
+        return [member for member in named if not is_human(member)][:1]
     configured = settings.models.get("fast")
     if configured and (found := context.resolve_or_none(configured)):
-        return found
+        return [found, first]
     try:
         fast = [one.member for one in fast_members(settings, context.env) if one.vendor == context.vendor(first)]
     except ConfigError:
         fast = []
-    return fast[0] if fast else None if is_human(first) else first
+    return [*fast[:1], first]
 
 
 def _list_warnings(counts: JudgeCounts) -> list[str]:
