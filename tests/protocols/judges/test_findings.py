@@ -19,14 +19,14 @@ from council.protocols.judges.findings import (
     is_possibly_same,
     is_same_problem,
     parse_finding,
-    parse_findings,
     shares_line,
     verify_finding,
 )
 from council.protocols.judges.groups import build_rows, group_findings
 from council.protocols.judges.locations import Material
-from council.protocols.judges.replies import SecondOpinion, SettledSeverity, WithdrawnFinding
+from council.protocols.judges.replies import ReportedFinding, SecondOpinion, SettledSeverity, WithdrawnFinding
 from council.protocols.judges.rules import Vote
+from council.protocols.judges.verdict import read_findings
 from council.types import Seat
 from tests.paths import DATA
 
@@ -59,9 +59,10 @@ def test_fields_missing_in_older_schemas_get_defaults() -> None:
 
 @pytest.mark.behaviour("20-finding-ids")
 def test_findings_have_ids_that_continue_in_the_second_round() -> None:
-    rows = [{"severity": "minor", "description": "a"}, {"severity": "minor", "description": "b"}]
-    assert [one.id for one in parse_findings("judge-1", rows)] == ["judge-1.F1", "judge-1.F2"]
-    assert [one.id for one in parse_findings("judge-1", rows[:1], after=2)] == ["judge-1.F3"]
+    rows = [ReportedFinding(severity="minor", description=text) for text in "ab"]
+    reply = SecondOpinion(verdict="WARN", confidence="LOW", findings=rows)
+    assert [one.id for one in read_findings("judge-1", reply, MATERIAL)] == ["judge-1.F1", "judge-1.F2"]
+    assert [one.id for one in read_findings("judge-1", reply, MATERIAL, after=2)] == ["judge-1.F3", "judge-1.F4"]
 
 
 JUDGES = [

@@ -351,8 +351,8 @@ async def check_verdict(council: Council, verdict: Verdict) -> Verdict:
     facts = checked.facts
     corrected = checked.text.strip()
     if CITATION.findall(corrected) != CITATION.findall(text):  # its sources were verified for the text before
-        facts = reopen_errors(facts)
-        corrected = text
+        errors = [replace(row, state="open") if row.state == "corrected" else row for row in facts.errors]
+        facts, corrected = replace(facts, errors=tuple(errors)), text
     rows: list[SectionRow] = [{**row, "text": corrected} if row is decision else row for row in sections]
     verdict = replace(
         verdict,
@@ -372,12 +372,6 @@ def has_new_conclusion(check: CheckFacts) -> bool:
 def forget_agreement(verdict: Verdict) -> Verdict:
     """Return a verdict whose conclusion was never compared with the first statements."""
     return replace(verdict, agreement="", shared_by=None, joined=(), common=())
-
-
-def reopen_errors(check: CheckFacts) -> CheckFacts:
-    """Return a check whose corrections were not used."""
-    errors = [replace(row, state="open") if row.state == "corrected" else row for row in check.errors]
-    return replace(check, errors=tuple(errors))
 
 
 async def _check_once(

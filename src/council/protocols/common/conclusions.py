@@ -103,7 +103,7 @@ def compare_all(conclusions: Sequence[str], question: str = "") -> Comparison:
 def compare_conclusions(a: str, b: str, question: str = "") -> Comparison:
     """Compare two conclusions of answers to the same question."""
     texts = [_normalize(one[: 2 * MAX_CONCLUSION_CHARS]) for one in (a, b)]
-    if not all(texts) or max(map(len, texts)) > MAX_CONCLUSION_CHARS or any(map(_says_nothing, texts)):
+    if not all(texts) or max(map(len, texts)) > MAX_CONCLUSION_CHARS or any(map(_NOTHING_SAID.fullmatch, texts)):
         return "unclear"
     asked = _Question(_normalize(question[-MAX_QUESTION_CHARS:]))
     for compare in (_compare_polarities, _compare_choices, _compare_values, _compare_words):
@@ -222,10 +222,6 @@ _NOTHING_SAID = re.compile(
 )
 
 
-def _says_nothing(text: str) -> bool:
-    return bool(_NOTHING_SAID.fullmatch(text))
-
-
 _SUPERSCRIPTS = re.compile(r"[⁺⁻]?[⁰¹²³⁴-⁹]+")
 _SUBSCRIPTS = re.compile(r"[₀-₉]+")
 _FRACTION = re.compile(r"(?<![-+])\\d?frac\{(\w+)\}\{(\w+)\}")
@@ -261,7 +257,7 @@ _WORD = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*%?|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]
 def _split_words(text: str) -> list[str]:
     """Return words, numbers with their sign, and marks that change the meaning."""
     spaced = re.sub(r"(?<=[^\W\d_])-(?=\w)", " ", text)  # a hyphen, not a sign
-    return [word for word in _WORD.findall(spaced) if word]
+    return _WORD.findall(spaced)
 
 
 _TOKEN = re.compile(
@@ -320,7 +316,7 @@ def _read_polarity(text: str, question: _Question) -> _Polarity | None:
     found = _POLARITY.fullmatch(text)
     if found and not (found["more"] and not _CONDITIONS.match(found["more"]) and not question.is_yes_no):
         remark = found["tail"] or found["more"] or ""
-        said = _read_statement(remark, question) if remark else None
+        said = _read_statement(remark, question)
         if said is not None and said != bool(found["yes"]):
             return None  # "Yes, it is not safe" says both
         return _Polarity(bool(found["yes"]), remark)
@@ -574,11 +570,8 @@ def _compare_found_values(a: str, b: str, question: _Question) -> Comparison | N
     )
     if relation == "conflict":
         return "unclear" if is_detailed or _are_close(one.value, other.value) else "different"
-    return (
-        "same"
-        if tails[0] == tails[1] and not is_detailed and _are_equal(one.value, other.value, question)
-        else "unclear"
-    )
+    is_same = tails[0] == tails[1] and not is_detailed and _are_equal(one.value, other.value, question)
+    return "same" if is_same else "unclear"
 
 
 def _find_value(text: str, question: _Question) -> str:
@@ -647,10 +640,9 @@ def _is_rounded(number: Fraction, text: str, other: Fraction) -> bool:
 
 
 def _place_value(text: str) -> Fraction:
-    decimals = re.search(r"\.(\d+)\Z", text)
-    return (
-        Fraction(1, 10 ** len(decimals[1])) if decimals else Fraction(1) if text.lstrip("+-").isdigit() else Fraction(0)
-    )
+    if decimals := re.search(r"\.(\d+)\Z", text):
+        return Fraction(1, 10 ** len(decimals[1]))
+    return Fraction(text.lstrip("+-").isdigit())
 
 
 def _read_exact(text: str) -> Fraction | None:
@@ -779,9 +771,8 @@ def _word_keys(text: str) -> list[str]:
 
 
 def _without_negations(words: Sequence[str]) -> list[str]:
-    return [
-        word for word in words if not _is_negation(word) and word not in ("do", "does", "did", "is", "should", "to")
-    ]
+    small = ("do", "does", "did", "is", "should", "to")
+    return [word for word in words if not _is_negation(word) and word not in small]
 
 
 def _are_opposites(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -799,11 +790,8 @@ def _differ_in_case(a: str, b: str) -> bool:
     for word in _split_tokens(f"{a} {b}"):
         is_title = len(word) == 3 and word[1:].islower()  # "Red" and "red"
         is_mixed = not word.isupper() and word[1:] != word[1:].lower()  # "fooBar"
-        if (
-            (len(word) <= 3 or is_mixed)
-            and not is_title
-            and word.casefold() not in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}
-        ):
+        is_common = word.casefold() in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}
+        if (len(word) <= 3 or is_mixed) and not is_title and not is_common:
             spellings.setdefault(word.casefold(), set()).add(word)
         elif len(word) > 3:
             others.add(word)

@@ -107,7 +107,10 @@ class Points(Reply):
 
     def prose(self) -> str:
         agreed = [f"- {row.point} ({_format_labels(row.answers)})" for row in self.agreed]
-        disputed = [f"- {row.point}: {'; '.join(map(_format_side, row.sides))}" for row in self.disputed]
+        disputed = [
+            f"- {row.point}: {'; '.join(f'{_format_labels(one.answers)}: {one.position}' for one in row.sides)}"
+            for row in self.disputed
+        ]
         unique = [f"- {_format_labels([row.answer])}: {row.point}" for row in self.unique]
         parts = [("Agreed", agreed), ("Disputed", disputed), ("Only one", unique)]
         lists = [f"{title}:\n" + "\n".join(rows) for title, rows in parts if rows]
@@ -168,10 +171,6 @@ def _format_labels(labels: Sequence[str]) -> str:
     if len(labels) < 2:
         return f"Response {labels[0]}" if labels else "none"
     return f"Responses {', '.join(labels[:-1])} and {labels[-1]}"
-
-
-def _format_side(side: SideRow) -> str:
-    return f"{_format_labels(side.answers)}: {side.position}"
 
 
 # Points of seats

@@ -97,12 +97,8 @@ class Finding:
     @property
     def file(self) -> str:
         """Return the file in the packet, else the file as stated."""
-        return self.place.path or self.stated_file
-
-    @property
-    def stated_file(self) -> str:
-        found = parse_location(self.location) or parse_location(self.ref)
-        return found[0] if found else parse_path(self.location)
+        stated = parse_location(self.location) or parse_location(self.ref)
+        return self.place.path or (stated[0] if stated else parse_path(self.location))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +110,6 @@ class Challenge:
     seat: str = ""  # the judge that challenges
     response: str = ""  # its reason
     finding: str = ""  # the id of the finding, if it names one
-
-
-def parse_findings(seat: str, rows: Iterable[Mapping[str, Any]], after: int = 0) -> list[Finding]:
-    """Parse the findings of a reply and number them; `after` is the number of earlier findings of the judge."""
-    return [parse_finding(seat, row, f"{seat}.F{n}") for n, row in enumerate(rows, after + 1)]
 
 
 def parse_finding(seat: str, row: Mapping[str, Any], finding_id: str = "") -> Finding:

@@ -124,29 +124,23 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
     subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
 
     async def act(apart: Council, seat: Seat) -> Statement[Any]:
-        return await run_explorer(apart, seat, judge, subjects[seat.name], variables.get("question", council.question))
+        """Ask for look-ups a few times, then accept only the report."""
+        return await run_hops(
+            apart,
+            seat,
+            ("judges/explore", "judges/found"),
+            Lookups,
+            LookupLimit(),
+            Exploration,
+            judge=judge,
+            subquestion=subjects[seat.name],
+            hops=MAX_HOPS,
+            question=variables.get("question", council.question),
+            timeout=council.timeouts.get("explorer"),
+        )
 
     async with council.phase("explore"):
         return list((await council.gather(seats, act, quorum=0)).values())
-
-
-async def run_explorer(
-    council: Council, explorer: Seat, judge: Seat, subquestion: str, question: Question
-) -> Statement[Any]:
-    """Run one explorer: it asks for look-ups a few times, then only its report is accepted."""
-    return await run_hops(
-        council,
-        explorer,
-        ("judges/explore", "judges/found"),
-        Lookups,
-        LookupLimit(),
-        Exploration,
-        judge=judge,
-        subquestion=subquestion,
-        hops=MAX_HOPS,
-        question=question,
-        timeout=council.timeouts.get("explorer"),
-    )
 
 
 # Debate

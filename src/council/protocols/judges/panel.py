@@ -131,7 +131,10 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
             for seat in _build_seats(bench, lenses, _seat_name_prefix(member, context))
         ]
     else:
-        members = _spread_judges(first, chosen, context)
+        members = [first]  # if the environment names it for all; else one of each vendor in turn
+        if not context.settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
+            tier = PROFILES[chosen.profile].tier if chosen.profile else "default"
+            members = spread_members(first, tier, context.settings, context.env)
         judges = _build_seats(bench, lenses, "")
         seats = [(seat, SeatSetting(members[n % len(members)])) for n, seat in enumerate(judges)]
     return Panel(
@@ -221,14 +224,6 @@ def _choose_first_member(options: JudgesOptions, context: PanelContext) -> str:
         return resolve_member(default, settings, context.env)
     usual = context.resolve_or_none(settings.variables.get("COUNCIL_CLAUDE_MODEL", "sonnet"))
     return usual or (available_members(settings, context.env) or [LOCAL_CANDIDATE])[0].member
-
-
-def _spread_judges(first: str, options: JudgesOptions, context: PanelContext) -> list[str]:
-    """Return the members of the judges in turn: one of each vendor, or the one that the environment names for all."""
-    if context.settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
-        return [first]
-    tier = PROFILES[options.profile].tier if options.profile else "default"
-    return spread_members(first, tier, context.settings, context.env)
 
 
 def _choose_families(first: str, wanted: int, context: PanelContext) -> list[str]:

@@ -73,11 +73,18 @@ def build_verdict(
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
     votes = _list_votes(final)
-    held, challenges = _list_held_findings(standing), _collect_challenges(r1, r2)
+    withdrawn = {finding.id: why for finding, why in standing.withdrawn}
+    held = [one for one in standing.findings if one.id not in withdrawn]  # by their own judges; others may support more
+    challenges = _collect_challenges(r1, r2)
     results = _apply_rules(options, votes, held, finding_rules.find_survivors(held, challenges, r2))
     result = results[options.rule]
     voices, voice_count = _find_voices(r1, r2)
-    groups = _group_findings(standing, challenges, votes, voices, voice_count, clerking)
+    groups = [
+        replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
+        for one in group_findings(standing.findings, voice_count, standing.supporters, clerking.groups)
+        for against in [_list_opponents(one, challenges, withdrawn)]
+    ]
+    groups = sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
     clerk_problems = _check_clerk(council, clerking, groups)
     rounds: tuple[Round[Any], ...] = (r1, r2)
     cut_material = [cut for one in rounds for said in one.values() for cut in said.outcome.cut_material]
@@ -171,8 +178,10 @@ def collect_standing(r1: Round[Opinion], r2: Round[SecondOpinion], material: Mat
 
 
 def read_findings(seat: str, reply: Opinion, material: Material, after: int = 0) -> list[Finding]:
-    rows = [row.model_dump() for row in reply.findings]
-    return [finding_rules.verify_finding(one, material) for one in finding_rules.parse_findings(seat, rows, after)]
+    """Return the checked findings of a reply; `after` is the number of earlier findings of the judge."""
+    rows = enumerate(reply.findings, after + 1)
+    found = (finding_rules.parse_finding(seat, row.model_dump(), f"{seat}.F{n}") for n, row in rows)
+    return [finding_rules.verify_finding(one, material) for one in found]
 
 
 def _change_row(finding: Finding, why: str) -> ChangedFinding:
@@ -290,17 +299,17 @@ def _list_verdicts(statements: Mapping[str, Statement[Opinion]]) -> list[str]:
 
 def _collect_challenges(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
     names = list_judge_names(r1.seats)
+
+    def resolve(name: str) -> str:
+        """Return the seat that a judge names by its perspective or role; a name that fits several or none stays."""
+        seats = names.get(squash(name), ())
+        return seats[0] if len(seats) == 1 else name
+
     return [
-        finding_rules.Challenge(_resolve_judge(one.target_judge, names), one.claim, name, one.response, one.finding)
+        finding_rules.Challenge(resolve(one.target_judge), one.claim, name, one.response, one.finding)
         for name, statement in r2.items()
         for one in statement.reply.debate_notes.challenges
     ]
-
-
-def _resolve_judge(name: str, names: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the seat that a judge names by its perspective or role; a name that fits several or none stays."""
-    seats = names.get(squash(name), ())
-    return seats[0] if len(seats) == 1 else name
 
 
 def _list_blind_spots(r2: Round[SecondOpinion]) -> list[SeatText]:
@@ -346,12 +355,6 @@ def may_disagree(options: JudgesOptions, votes: list[Vote]) -> bool:
     return several if options.may_disagree is None else options.may_disagree
 
 
-def _list_held_findings(standing: StandingFindings) -> list[Finding]:
-    """Return the findings that their own judges still hold; others may support a withdrawn one."""
-    withdrawn = {finding.id for finding, _ in standing.withdrawn}
-    return [one for one in standing.findings if one.id not in withdrawn]
-
-
 def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str, str], int]:
     """Return the voice behind each finding id and, under its name, behind the second round of each seat; and their
     number.
@@ -371,23 +374,6 @@ def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str
         numbers = range(after + 1, after + len(statement.reply.findings) + 1)
         voices |= {f"{name}.F{n}": voices[name] for n in numbers}
     return voices, len({member if member in shared else name for member, name in served})
-
-
-def _group_findings(
-    standing: StandingFindings,
-    challenges: list[finding_rules.Challenge],
-    votes: list[Vote],
-    voices: Mapping[str, str],
-    voice_count: int,
-    clerking: Clerking,
-) -> list[FindingGroup]:
-    withdrawn = {finding.id: why for finding, why in standing.withdrawn}
-    groups = [
-        replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
-        for one in group_findings(standing.findings, voice_count, standing.supporters, clerking.groups)
-        for against in [_list_opponents(one, challenges, withdrawn)]
-    ]
-    return sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
 
 
 def _list_opponents(
