@@ -229,9 +229,8 @@ def _weigh_kind(kind: str, *, is_agreed: bool) -> int:
 def shares_line(a: Finding, b: Finding) -> bool:
     """Return whether the verified quotes of both share a line of one file."""
     one, other = a.place, b.place
-    if not (one.state == other.state == "verified" and one.path == other.path):
-        return False
-    return one.first <= other.last and other.first <= one.last
+    is_one_file = one.state == other.state == "verified" and one.path == other.path
+    return is_one_file and one.first <= other.last and other.first <= one.last
 
 
 def is_in_one_scope(a: Finding, b: Finding) -> bool:
@@ -307,9 +306,11 @@ def apply_changes(
     gone = {finding_id: why for finding_id, why in gone.items() if finding_id not in corrected}
     settled = _accept_settlements(replies, known, problems)
     supporters = _accept_supports(replies, known, problems)
+    # A correction keeps the id of the first finding, by which others refer to it.
+    kept = [replace(corrected.get(one.id, one), id=one.id) for one in first]
     standing = [
         _settle(finding, settled.get(finding.id))
-        for finding in (*(_correct(one, corrected.get(one.id)) for one in first), *_drop_repeated(first, added))
+        for finding in (*kept, *(new for new in added if not any(is_repeated(old, new) for old in first)))
         if finding.id not in gone or finding.id in supporters
     ]
     return StandingFindings(
@@ -399,24 +400,13 @@ def _settle(finding: Finding, settlement: SettledSeverity | None) -> Finding:
     return replace(finding, severity=settlement.severity, first_severity=finding.severity)
 
 
-def _correct(finding: Finding, new: Finding | None) -> Finding:
-    """Return the finding with the text of its correction; others refer to it by its first id."""
-    return replace(new, id=finding.id) if new else finding
-
-
-def _drop_repeated(first: Sequence[Finding], added: Sequence[Finding]) -> list[Finding]:
-    """Return the new findings; one that its judge only repeats from the first round is not new."""
-    return [new for new in added if not any(is_repeated(old, new) for old in first)]
-
-
 def is_repeated(old: Finding, new: Finding) -> bool:
     """Return whether a judge repeats its own finding."""
     if old.seat != new.seat:
         return False
     alike = is_similar(jaccard(stems(old.description), stems(new.description)))
-    return is_same_problem(old, new) or (
-        alike and not (old.place.state == new.place.state == "verified" and not shares_line(old, new))
-    )
+    is_elsewhere = old.place.state == new.place.state == "verified" and not shares_line(old, new)
+    return is_same_problem(old, new) or (alike and not is_elsewhere)
 
 
 # Checks of votes and challenges
@@ -431,18 +421,12 @@ def find_inconsistent_judges(votes: Iterable[Vote], findings: Iterable[Finding])
 def find_challenges(finding: Finding, challenges: Iterable[Challenge]) -> list[Challenge]:
     """Return the challenges of other judges that target the finding: by its id, its wording or its line."""
     words = stems(finding.description)
-    return [
-        challenge
-        for challenge in challenges
-        if challenge.seat != finding.seat
-        and (
-            _names(finding, challenge)
-            or (
-                challenge.target == finding.seat
-                and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim))))
-            )
-        )
-    ]
+
+    def is_target(one: Challenge) -> bool:
+        is_described = _is_at(finding, one.claim) or is_similar(jaccard(words, stems(one.claim)))
+        return _names(finding, one) or (one.target == finding.seat and is_described)
+
+    return [one for one in challenges if one.seat != finding.seat and is_target(one)]
 
 
 def _names(finding: Finding, challenge: Challenge) -> bool:

@@ -34,6 +34,7 @@ _LINE_NUMBER_PREFIX = re.compile(r"^[ \t]*(?:\d{1,7}[ \t]*[+-]?|[+-])[ \t]*\|[ \
 _LOOSE_PREFIX = re.compile(r"^[ \t]*\d{1,7}(?::|[ \t]+[+-])[ \t]", re.MULTILINE)
 _DIFF_PREFIX = re.compile(r"^[+-](?![+-])", re.MULTILINE)
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+ESCAPES = (("\\r\\n", "\n"), ('\\"', '"'), ("\\t", "\t"), ("\\n", "\n"), ("\\\\", "\\"))
 _CODE_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _COMMIT_ID = re.compile(r"\b[0-9a-f]{7,40}\b")
 COMMIT = "commit "  # start of the name of a commit message among the paths
@@ -247,13 +248,9 @@ def _quote_forms(quote: str) -> Iterable[str]:
     unnumbered = _LINE_NUMBER_PREFIX.sub("", bare)
     unmarked = _DIFF_PREFIX.sub("", unnumbered)
     loose = _LOOSE_PREFIX.sub("", bare)
-    unescaped = (
-        unnumbered.replace("\\r\\n", "\n")
-        .replace('\\"', '"')
-        .replace("\\t", "\t")
-        .replace("\\n", "\n")
-        .replace("\\\\", "\\")
-    )
+    unescaped = unnumbered
+    for escape, sign in ESCAPES:
+        unescaped = unescaped.replace(escape, sign)
     unescaped = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), unescaped)
     forms = [quote, bare, unnumbered, unmarked, unescaped, loose]
     return dict.fromkeys([*forms, *(form.rstrip(" .…") for form in forms)])
@@ -308,13 +305,7 @@ def _squeeze(rows: Rows) -> tuple[str, list[int], set[int]]:
 
 def _is_boundary(text: str, starts: set[int], at: int) -> bool:
     """Return whether a word may start or end here."""
-    if at in (0, len(text)) or at in starts:
-        return True
-    return not (_is_word(text[at - 1]) and _is_word(text[at]))
-
-
-def _is_word(sign: str) -> bool:
-    return sign.isalnum() or sign == "_"
+    return at in starts or not all(sign.isalnum() or sign == "_" for sign in (text[at - 1 : at], text[at : at + 1]))
 
 
 # Place of a finding

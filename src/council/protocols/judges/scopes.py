@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 TAB_WIDTH = 8  # only compared, so any width does
@@ -136,18 +137,12 @@ def _find_header(path: str, rows: Sequence[Line], at: int, headers: Sequence[re.
     text = rows[at].text
     if name := _read_header(rows, at, headers):
         return Definition(path, name, rows[at].number, _find_functions_around(rows, at, headers, hidden))
-    inner = _measure_indent(text)
-    if text.lstrip()[:1] in (")", "]", "}", "{"):  # the end of a header or of a body has the indentation of its header
-        inner += 1
-    above = _find_header_above(rows, at, inner, headers, hidden)
+    is_end = text.lstrip()[:1] in (")", "]", "}", "{")  # of a header or of a body: indented like its header
+    above = _find_header_above(rows, at, _measure_indent(text) + is_end, headers, hidden)
     if above is None:
         return None
-    return Definition(
-        path,
-        _read_header(rows, above, headers),
-        rows[above].number,
-        _find_functions_around(rows, above, headers, hidden),
-    )
+    around = _find_functions_around(rows, above, headers, hidden)
+    return Definition(path, _read_header(rows, above, headers), rows[above].number, around)
 
 
 def _find_header_above(
@@ -188,12 +183,11 @@ def _find_functions_around(
 
 def _skip_marks(rows: Sequence[Line], at: int) -> int:
     """Return the position of the header below a decorator; a decorator belongs to its definition."""
-    last = at
-    while (
-        _MARK.match(rows[last].text.strip()) and last + 1 < len(rows) and rows[last + 1].number - rows[last].number == 1
-    ):
-        last += 1
-    return last
+    for row, below in pairwise(rows[at:]):
+        if below.number - row.number > 1 or not _MARK.match(row.text.strip()):
+            break
+        at += 1
+    return at
 
 
 def _read_header(rows: Sequence[Line], at: int, headers: Sequence[re.Pattern[str]]) -> str:
@@ -236,11 +230,7 @@ def _opens_block(rest: str, below: Sequence[Line]) -> bool:
         depth += (sign in "([") - (sign in ")]")
         if depth == 0:
             body = re.search(r"\{|=>|;", text[n + 1 :])
-            return (
-                body is not None
-                and body[0] != ";"
-                and _BETWEEN.fullmatch(text, n + 1, n + 1 + body.start()) is not None
-            )
+            return bool(body and body[0] != ";" and _BETWEEN.fullmatch(text, n + 1, n + 1 + body.start()))
     return False
 
 
@@ -307,8 +297,7 @@ def _iter_statements(path: str, rows: Sequence[Line]) -> Iterable[tuple[int, int
         if start < 0:
             if not _STATEMENT.match(plain):
                 continue
-            start, dollar = n, ""
-            is_body, has_dollars = False, False
+            start, dollar, is_body, has_dollars = n, "", False, False
         if n - start < 6:
             head = " ".join(one.text.strip() for one in rows[start : n + 1][:6])
             made = _OBJECT.match(head)
