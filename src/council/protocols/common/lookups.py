@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, cast
 
 from pydantic import Field, model_validator
@@ -223,15 +224,13 @@ class LookupLimit:
 
     def _cut_file(self, row: LookupRow) -> LookupRow:
         """Return a file with as many of its first lines as fit, without the content if not even one does."""
-        room, kept = self.tokens - estimate_tokens(f"File {row['path']}") - 30, []
-        for line in row["content"].splitlines(keepends=True):
-            room -= estimate_tokens(f"{row['lines']}| {line}")
-            if room < 0:
-                break
-            kept.append(line)
-        if not kept:
+        lines = row["content"].splitlines(keepends=True)
+        sizes = accumulate(estimate_tokens(f"{row['lines']}| {line}") for line in lines)
+        room = self.tokens - estimate_tokens(f"File {row['path']}") - 30
+        count = sum(size <= room for size in sizes)
+        if not count:
             return row
-        return {**row, "content": "".join(kept), "to": row["from"] + len(kept) - 1, "is_cut": True}
+        return {**row, "content": "".join(lines[:count]), "to": row["from"] + count - 1, "is_cut": True}
 
 
 def _leave_out_result(row: LookupRow, why: str) -> LookupRow:

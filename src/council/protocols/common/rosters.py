@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict
 
 from council.errors import UsageError
+from council.protocols.common.perspectives import list_known
 from council.protocols.seats import PanelContext
 from council.settings import BUILT_IN, SeatSetting
 from council.settings.config_files import config_folder, read_config
@@ -174,10 +174,7 @@ def _find_file(name: str, context: PanelContext) -> Path:
 
 
 def _format_known_rosters(name: str, context: PanelContext) -> str:
-    known = list(list_rosters(context))
-    near = get_close_matches(name, known, n=1)
-    hint = f'did you mean "{near[0]}"? ' if near else ""
-    return f"{hint}known are {', '.join(known)}"
+    return list_known(name, list(list_rosters(context)))
 
 
 def _parse_roster(

@@ -156,9 +156,8 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
 def _list_missing_families(wanted: int, found: int) -> tuple[str, ...]:
     if found >= wanted:
         return ()
-    if found == 1:
-        return ("--mixed found no second vendor family: all judges are of the first.",)
-    return (f"--mixed={wanted} found {found} vendor families: the judges are of these.",)
+    none = "--mixed found no second vendor family: all judges are of the first."
+    return (none if found == 1 else f"--mixed={wanted} found {found} vendor families: the judges are of these.",)
 
 
 def _has_named_seats(seats: Sequence[str], context: PanelContext) -> bool:

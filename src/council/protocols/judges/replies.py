@@ -100,16 +100,11 @@ class ReportedFinding(ReplyPart):
 
     def prose(self) -> str:
         place = f" `{self.location}`" if self.location else ""
-        lines = [f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")]
-        advice = self.recommendation if self.recommendation != self.fix else ""
-        parts = (
-            ("Quote", self.quote),
-            ("Recommendation", advice),
-            ("Fix", self.fix),
-            ("Why", self.why),
-            ("Ref", self.ref),
-        )
-        return "\n".join(lines + [f"   - {name}: {text}" for name, text in parts if text])
+        line = f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")
+        parts = {name: getattr(self, name) for name in ("quote", "recommendation", "fix", "why", "ref")}
+        if self.recommendation == self.fix:
+            del parts["recommendation"]
+        return "\n".join([line, *(f"   - {name.capitalize()}: {text}" for name, text in parts.items() if text)])
 
 
 class Opinion(Reply):
@@ -262,9 +257,8 @@ class SecondOpinion(Opinion, _DebateFields):
         lines += [f"Blind spot: {one}" for one in self.blind_spots]
         lines += [f"Challenge to {one.target_judge}: {one.claim} {one.response}" for one in notes.challenges]
         lines += [f"Acknowledged from {one.source_judge}: {one.point} {one.impact}" for one in notes.acknowledgments]
-        lines += [
-            f"Revised from {notes.revised_from}: {self.reason}" if notes.revised_from else f"Confirmed: {self.reason}"
-        ]
+        change = f"Revised from {notes.revised_from}" if notes.revised_from else "Confirmed"
+        lines.append(f"{change}: {self.reason}")
         filled = [line for line in lines if not line.endswith(": ")]
         return "\n\n".join([super().prose(), *filled])
 
@@ -322,13 +316,9 @@ class Option(ReplyPart):
     assessment: str = Field(description="when it would be the right choice, and how you rate it")
 
     def prose(self) -> str:
-        lines = [
-            f"### {self.name}",
-            *filter(None, [self.what]),
-            *_format_list("For", self.pros),
-            *_format_list("Against", self.cons),
-        ]
-        return "\n".join([*lines, f"Assessment: {self.assessment}"])
+        lists = [*_format_list("For", self.pros), *_format_list("Against", self.cons)]
+        what = [self.what] if self.what else []
+        return "\n".join([f"### {self.name}", *what, *lists, f"Assessment: {self.assessment}"])
 
 
 class Options(Reply):
@@ -362,11 +352,8 @@ class Facets(Reply):
     recommendation: str = Field(description="what you would do with this knowledge")
 
     def prose(self) -> str:
-        parts = [facet.prose() for facet in self.facets]
-        parts += [
-            "\n".join(_format_list("Findings", self.findings)),
-            "\n".join(_format_list("Open questions", self.open_questions)),
-        ]
+        lists = (("Findings", self.findings), ("Open questions", self.open_questions))
+        parts = [*(facet.prose() for facet in self.facets), *("\n".join(_format_list(*one)) for one in lists)]
         return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
 
 

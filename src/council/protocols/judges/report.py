@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Literal, TypedDict, cast
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
@@ -440,20 +440,23 @@ def _build_positions(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a table of the disagreements: one column per family if there are several, else per judge."""
     rows, heads = minutes.verdict.get("disagreements") or [], summary.list_families(minutes)
     is_mixed = len(heads) > 1
-    if not is_mixed:
-        heads = [seat.name for seat in minutes.planned_seats]
+    key: Literal["family", "seat"] = "family" if is_mixed else "seat"
+    heads = heads if is_mixed else [seat.name for seat in minutes.planned_seats]
 
     def format_position(one: SeatPosition) -> str:
         seat = f" ({one['seat']})" if is_mixed else ""
-        return format_cell(f"{one['verdict']}: {one['why']}{seat}", 600)
+        return f"{one['verdict']}: {one['why']}{seat}"
 
     def format_positions(row: Disagreement, head: str) -> str:
-        held = [one for one in row["positions"] if one["family" if is_mixed else "seat"] == head]
-        return CELL_BREAK.join(map(format_position, held)) or "–"
+        return _join_cells(map(format_position, (one for one in row["positions"] if one[key] == head)))
 
     header = [wording.heading("issue"), *map(format_cell, heads)]
     table = [[format_cell(row["issue"]), *(format_positions(row, head) for head in heads)] for row in rows]
     return [header, *table] if rows else []
+
+
+def _join_cells(texts: Iterable[str]) -> str:
+    return CELL_BREAK.join(format_cell(text, 600) for text in texts) or "–"
 
 
 def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
@@ -608,13 +611,9 @@ def _research_context(minutes: Minutes, wording: Wording, report: ReportObject) 
     open_ = merged_questions or [one for reply in judges.values() for one in reply.get("open_questions") or []]
     return {
         "facets": [
-            [
-                format_cell(facet["name"]),
-                format_cell(name),
-                CELL_BREAK.join(format_cell(one, 600) for one in facet["findings"]) or "–",
-            ]
+            [format_cell(one["name"]), format_cell(name), _join_cells(one["findings"])]
             for name, reply in judges.items()
-            for facet in reply.get("facets") or []
+            for one in reply.get("facets") or []
         ],
         "themes": themes or [row for row in alone if row[1]],
         "open_questions": list(map(format_text, open_)),
