@@ -64,8 +64,8 @@ class FindingGroup:
     @property
     def found_by(self) -> tuple[str, ...]:
         """Return the judges that found it and count, one for each model that answered by fallback; else its holders."""
-        seats = {member.seat for member in self.members}.difference(self.uncounted)
-        return tuple(sorted(seats, key=_seat_key)) or self.held_by
+        finders = {member.seat for member in self.members}
+        return tuple(seat for seat in self.held_by if seat in finders) or self.held_by
 
     @property
     def held_by(self) -> tuple[str, ...]:

@@ -281,15 +281,15 @@ def _list_differences(
     for said in final.values():
         by_verdict.setdefault(said.reply.verdict, []).append(said)
     if len(by_verdict) > 1:
-        sides = [
+        sides = (
             Side(tuple(said.seat.name for said in group), f"{word}: {_last_words(r1, group[0], 'key_insight')}")
             for word, group in by_verdict.items()
-        ]
+        )
         found.append(Difference("", tuple(sides)))
     for group in groups:
         if group.disputes:
-            sides = [Side(tuple(group.held_by), _name_group(group))]
-            found.append(Difference("", (*sides, *(Side((seat,), why) for seat, why in group.disputes))))
+            against = (Side((seat,), why) for seat, why in group.disputes)
+            found.append(Difference("", (Side(group.held_by, _name_group(group)), *against)))
     return found
 
 
@@ -489,7 +489,7 @@ def _list_single_family_findings(groups: list[FindingGroup], r1: Round[Opinion])
         return []
     by_family = [(one, {vendors[seat] for seat in one.held_by}) for one in groups]
     return [
-        {"family": next(iter(families)), "finding": one.lead.description, "severity": one.severity}
+        {"family": families.pop(), "finding": one.lead.description, "severity": one.severity}
         for one, families in by_family
         if len(families) == 1
     ]
@@ -502,16 +502,15 @@ def _build_verdict_history(name: str, r1: Round[Opinion], r2: Round[SecondOpinio
 
 def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Shift]:
     """Return each second-round judge's verdicts before and after, its reason, and whether the change is a weak flip."""
+    verdicts = [(name, r1[name].reply.verdict, statement.reply) for name, statement in r2.items()]
     return [
         {
             "seat": name,
-            "from": r1[name].reply.verdict,
-            "to": statement.reply.verdict,
-            "changed": r1[name].reply.verdict != statement.reply.verdict,
-            "reason": statement.reply.reason,
-            "weak": consensus_rules.is_weak_flip(
-                r1[name].reply.verdict, statement.reply.verdict, *statement.reply.revision_reasons
-            ),
+            "from": first,
+            "to": last.verdict,
+            "changed": first != last.verdict,
+            "reason": last.reason,
+            "weak": consensus_rules.is_weak_flip(first, last.verdict, *last.revision_reasons),
         }
-        for name, statement in r2.items()
+        for name, first, last in verdicts
     ]
