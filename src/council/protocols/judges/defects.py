@@ -6,7 +6,6 @@ import re
 from functools import lru_cache
 
 from council.protocols.judges.scopes import find_code_names
-from council.similarity import stems
 
 MAX_TEXT_CHARS = 4_000
 # Kinds of defects, each with the words that reviewers use for its cause, its harm or its cure.
@@ -104,9 +103,3 @@ def find_new_names(fix: str, known: frozenset[str]) -> frozenset[str]:
 def _is_prose(word: str, text: str) -> bool:
     """Return whether a word only has its capital because it starts a sentence."""
     return word[1:].islower() and re.search(rf"(?:^|[.!?]\s+){re.escape(word)}\b", text) is not None and "(" not in text
-
-
-def find_shared_words(a: str, b: str, code: str, common: frozenset[str]) -> frozenset[str]:
-    """Return the stems that two texts share: not those of the quoted code, not common ones, not numbers."""
-    shared = (stems(a) & stems(b)) - stems(code) - common
-    return frozenset(word for word in shared if not word.isdigit())

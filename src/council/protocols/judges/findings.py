@@ -13,7 +13,6 @@ from council.protocols.judges.defects import (
     find_first_kinds,
     find_kinds,
     find_new_names,
-    find_shared_words,
 )
 from council.protocols.judges.finding_ids import resolve_reference, split_ids
 from council.protocols.judges.locations import (
@@ -271,7 +270,8 @@ def is_possibly_same(a: Finding, b: Finding) -> bool:
 def _shared_defect_words(a: Finding, b: Finding) -> frozenset[str]:
     """Return the shared words that name the defect: not the quoted code, not a common word, not a number."""
     code = f"{a.quote} {b.quote} {a.place.code} {b.place.code}"
-    return find_shared_words(a.description, b.description, code, _COMMON_STEMS)
+    shared = (stems(a.description) & stems(b.description)) - stems(code) - _COMMON_STEMS
+    return frozenset(word for word in shared if not word.isdigit())
 
 
 # Second round

@@ -297,6 +297,8 @@ def render_verdict_markdown(minutes: Minutes) -> str:
 def render_judges_report(minutes: Minutes, value: ReportObject) -> str:
     """Render the report file of a judges run; `value` is its report object."""
     kind, wording = summary.report_kind(minutes), find_wording(minutes)
+    # By round and in seating order, so that timing does not change the report.
+    analyses = [f"{phase.name}/{seat.name}" for phase in minutes.rounds for seat in minutes.planned_seats]
     context = {
         **wording.layout_variables(),
         "minutes": minutes,
@@ -308,7 +310,7 @@ def render_judges_report(minutes: Minutes, value: ReportObject) -> str:
         "tail": value["tail"],
         "nothing": minutes.is_empty_run,
         "answer": _format_recommendation(minutes, wording),
-        "files": _list_analysis_files(minutes),
+        "files": [minutes.files[key] for key in analyses if key in minutes.files],
     }
     return render_layout(kind, {**context, **CONTEXT_BUILDERS[kind](minutes, wording, value)}, FOLDER)
 
@@ -319,12 +321,6 @@ def _format_recommendation(minutes: Minutes, wording: Wording) -> str:
         return wording.heading("nothing_compared")
     answer = quote_tail_lines(clean(minutes.verdict.get("answer") or ""))
     return close_code_fence(answer).strip() or wording.heading("none_sentence")
-
-
-def _list_analysis_files(minutes: Minutes) -> list[str]:
-    """Return the analysis files by round and in seating order, so that timing does not change the report."""
-    keys = [f"{phase.name}/{seat.name}" for phase in minutes.rounds for seat in minutes.planned_seats]
-    return [minutes.files[key] for key in keys if key in minutes.files]
 
 
 # Validate
@@ -359,18 +355,25 @@ class ReviewVariables(TypedDict):
 def _validate_context(minutes: Minutes, wording: Wording, report: ReportObject) -> ReviewVariables:
     rows, details = summary.list_findings(minutes), read_details(minutes)
     blocks = _render_blocks(minutes, rows, wording)
+    judge = partial(summary.format_judge, minutes)
+    steel_men = {name: notes["steel_man"] for name, notes in (details.get("notes") or {}).items()}
     return {
         "heading": _format_heading(minutes, wording),
         "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes, wording)],
         "remarks": summary.list_remarks(minutes),
         "shifts": [_shift_row(one, wording) for one in minutes.verdict.get("shifts") or []],
         "opinions": list(_format_opinions(minutes, wording)),
-        "blind_spots": list(_format_blind_spots(minutes)),
+        "blind_spots": [
+            f"{judge(one['seat'])}: {format_text(one['text'])}" for one in minutes.verdict.get("blind_spots") or []
+        ],
         "withdrawn": list(map(summary.format_change, details.get("withdrawn") or [])),
         "settled": list(map(summary.format_change, details.get("settled") or [])),
         "exchanges": list(_format_exchanges(minutes, wording)),
-        "steel_men": list(_format_steel_men(minutes)),
-        "dropped": _format_dropped_findings(minutes),
+        "steel_men": [f"{judge(name)}: {format_text(text)}" for name, text in steel_men.items() if text.strip()],
+        "dropped": [
+            f"{judge(row['seat'])}: {format_text(row['finding'])} ({single_line(row['severity'])})"
+            for row in details.get("dropped") or []
+        ],
         "converged": details.get("converged"),
         "disagree": minutes.verdict.get("verdict") == "DISAGREE",
         "deferred": wording.heading("decision_is_yours"),
@@ -418,11 +421,6 @@ def _format_own_words(row: FindingRow, wording: Wording) -> Iterable[str]:
     if len(said) > 1:
         yield f"{wording.heading('own_words')}{wording.colon.rstrip()}"
         yield "\n".join(f"- {format_text(summary.format_judge_words(one), summary.MAX_WORDS_CHARS)}" for one in said)
-
-
-def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
-    for one in minutes.verdict.get("blind_spots") or []:
-        yield f"{summary.format_judge(minutes, one['seat'])}: {format_text(one['text'])}"
 
 
 def _format_dispute(row: FindingRow) -> str:
@@ -495,19 +493,6 @@ def _format_exchanges(minutes: Minutes, wording: Wording) -> Iterable[str]:
             head = wording.heading("grants", judge=judge, other=other)
             point, impact = format_text(granted["point"]), format_text(granted["impact"])
             yield f"{head}{wording.colon}{_end_sentence(point)} {impact}"
-
-
-def _format_steel_men(minutes: Minutes) -> Iterable[str]:
-    for name, notes in (read_details(minutes).get("notes") or {}).items():
-        if notes["steel_man"].strip():
-            yield f"{summary.format_judge(minutes, name)}: {format_text(notes['steel_man'])}"
-
-
-def _format_dropped_findings(minutes: Minutes) -> list[str]:
-    return [
-        f"{summary.format_judge(minutes, row['seat'])}: {format_text(row['finding'])} ({single_line(row['severity'])})"
-        for row in read_details(minutes).get("dropped") or []
-    ]
 
 
 # Quick
