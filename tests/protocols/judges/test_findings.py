@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from council.protocols.judges.finding_ids import list_judge_names, resolve_reference, split_ids
 from council.protocols.judges.findings import (
     Challenge,
     Finding,
@@ -18,8 +17,11 @@ from council.protocols.judges.findings import (
     find_survivors,
     is_possibly_same,
     is_same_problem,
+    list_judge_names,
     parse_finding,
+    resolve_reference,
     shares_line,
+    split_ids,
     verify_finding,
 )
 from council.protocols.judges.groups import build_rows, group_findings

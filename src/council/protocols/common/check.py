@@ -29,17 +29,7 @@ from council.protocols.common.issues import (
 )
 from council.protocols.common.lengths import count_words
 from council.protocols.common.replies import ReplyPart, TextField
-from council.types import (
-    SEVERITIES,
-    CheckedError,
-    CheckFacts,
-    Json,
-    Seat,
-    Statement,
-    TrustFact,
-    TrustFactKind,
-    Verdict,
-)
+from council.types import SEVERITIES, CheckedError, CheckFacts, Json, Seat, Statement, TrustFact, TrustFactKind, Verdict
 
 READERS = 2  # of a finished text
 MAX_ERRORS = 4  # of one reader

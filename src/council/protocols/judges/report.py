@@ -32,13 +32,7 @@ from council.engine.records import Disagreement, FindingRow, ReportObject, SeatP
 from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
-from council.protocols.judges.details import (
-    OptionRow,
-    ReviewDetails,
-    ReviewFields,
-    SingleFamilyFinding,
-    read_details,
-)
+from council.protocols.judges.details import OptionRow, ReviewDetails, ReviewFields, SingleFamilyFinding, read_details
 from council.protocols.judges.finding_blocks import is_shared, render_markdown_block, select_shown, sort_for_reader
 from council.protocols.judges.replies import Consolidation, Theme
 from council.text_cleanup import clean, clean_json, first_sentence, quote_tail_lines, single_line

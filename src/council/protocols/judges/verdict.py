@@ -22,8 +22,7 @@ from council.protocols.judges.details import (
     SingleFamilyFinding,
     VerdictHistory,
 )
-from council.protocols.judges.finding_ids import list_judge_names
-from council.protocols.judges.findings import Finding, StandingFindings
+from council.protocols.judges.findings import Finding, StandingFindings, list_judge_names
 from council.protocols.judges.groups import (
     FindingGroup,
     build_rows,
