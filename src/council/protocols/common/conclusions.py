@@ -295,12 +295,9 @@ class _Polarity(NamedTuple):
 
 def _compare_polarities(a: str, b: str, question: _Question) -> Comparison | None:
     """Compare two answers with yes or no. A condition or a hedge beside one leaves it open."""
-    found = [_read_polarity(one, question) for one in (a, b)]
-    one, other = found
-    if one is None and other is None:
-        return None
+    one, other = _read_polarity(a, question), _read_polarity(b, question)
     if one is None or other is None:
-        return "unclear" if question.is_yes_no else None
+        return None
     if _word_keys(a) == _word_keys(b):
         return "same"
     if question.is_negative or any(_CONDITIONS.search(text) or _HEDGES.search(text) for text in (a, b)):

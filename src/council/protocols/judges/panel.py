@@ -164,7 +164,7 @@ def _has_named_seats(seats: Sequence[str], context: PanelContext) -> bool:
     """Return whether the user chose the members of the judges one by one."""
     settings = context.settings
     return len(settings.named_members) > 1 or any(
-        (setting := settings.seats.get(name)) and setting.model for name in seats
+        settings.seats[name].model for name in seats if name in settings.seats
     )
 
 
