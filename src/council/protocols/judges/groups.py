@@ -97,7 +97,10 @@ def group_findings(
     two defects does not connect others. A support joins the judge to the group, and its own finding if it is close.
     """
     ranked = sorted(findings, key=_sort_key)
-    matcher = Matcher.build(ranked, supporters or {}, clerk)
+    known, judges = {finding.id for finding in ranked}, {finding.seat for finding in ranked}
+    sizes = [len(known.intersection(one.findings)) for one in clerk]
+    overfull = frozenset(n for n, size in enumerate(sizes) if size > len(judges) + 1)
+    matcher = Matcher(supporters or {}, clerk, overfull)
     group_of = {n: [n] for n in range(len(ranked))}
     for a, b in _match_pairs(ranked, matcher):
         first, second = group_of[a], group_of[b]
@@ -114,36 +117,13 @@ def group_findings(
 class Matcher:
     """Decides which findings may be one: by rule, by a support, or by the clerk and a check of its word."""
 
-    supported: Mapping[str, tuple[str, ...]]  # finding id → judges that support it
-    by_clerk: Mapping[str, frozenset[int]]  # finding id → numbers of the clerk's groups
-    clerk: tuple[ClerkGroup, ...] = ()
-    overfull: frozenset[int] = frozenset()  # groups that name several defects, by their number of findings
-
-    @classmethod
-    def build(
-        cls, findings: Sequence[Finding], supporters: Mapping[str, Sequence[str]], clerk: Sequence[ClerkGroup]
-    ) -> Matcher:
-        known = {finding.id: finding for finding in findings}
-        judges = len({finding.seat for finding in findings})
-        groups = [[known[one] for one in dict.fromkeys(group.findings) if one in known] for group in clerk]
-        by_clerk: dict[str, frozenset[int]] = {}
-        for n, members in enumerate(groups):
-            for member in members:
-                by_clerk[member.id] = by_clerk.get(member.id, frozenset()) | {n}
-        return cls(
-            {finding_id: tuple(seats) for finding_id, seats in supporters.items()},
-            by_clerk,
-            tuple(clerk),
-            frozenset(n for n, members in enumerate(groups) if len(members) > judges + 1),
-        )
+    supported: Mapping[str, Sequence[str]]  # finding id → judges that support it
+    clerk: Sequence[ClerkGroup]
+    overfull: frozenset[int]  # numbers of the clerk's groups that name several defects, by their number of findings
 
     def find_clerk_groups(self, a: Finding, b: Finding) -> frozenset[int]:
-        """Return the numbers of the clerk's groups that hold both findings; one judge's own findings are never
-        joined by it.
-        """
-        if a.seat == b.seat:
-            return frozenset()
-        return self.by_clerk.get(a.id, frozenset()) & self.by_clerk.get(b.id, frozenset())
+        """Return the numbers of the clerk's groups that hold both findings."""
+        return frozenset(n for n, one in enumerate(self.clerk) if a.id in one.findings and b.id in one.findings)
 
     def is_match(self, a: Finding, b: Finding) -> bool:
         if a.seat == b.seat:
@@ -184,8 +164,8 @@ def _match_pairs(findings: Sequence[Finding], matcher: Matcher) -> list[tuple[in
     for a, b in combinations(range(len(findings)), 2):
         one, other = findings[a], findings[b]
         if matcher.is_match(one, other):
-            apart = (not matcher.find_clerk_groups(one, other), not shares_line(one, other))
-            pairs.append((*apart, -_likeness(one, other), a, b))
+            by_clerk = one.seat != other.seat and bool(matcher.find_clerk_groups(one, other))
+            pairs.append((not by_clerk, not shares_line(one, other), -_likeness(one, other), a, b))
     return [(a, b) for *_, a, b in sorted(pairs)]
 
 
@@ -243,8 +223,7 @@ def _is_close(one: FindingGroup, other: FindingGroup, matcher: Matcher) -> bool:
     Places alone do not make two groups close if one judge reports both.
     """
     pairs = list(product(one.members, other.members))
-    named = (matcher.by_clerk.get(a.id, frozenset()) & matcher.by_clerk.get(b.id, frozenset()) for a, b in pairs)
-    if any(found - matcher.overfull for found in named):
+    if any(matcher.find_clerk_groups(a, b) - matcher.overfull for a, b in pairs):
         return True
     has_common_judge = any(a.seat == b.seat for a, b in pairs)
     return not has_common_judge and any(is_possibly_same(a, b) for a, b in pairs)
