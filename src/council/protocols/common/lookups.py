@@ -218,7 +218,9 @@ class LookupLimit:
             row = self._cut_file(row)
             size = estimate_tokens(_format_row(row))
         if size > self.tokens and "why" not in row:
-            row = _leave_out_result(row, f"the results are limited to {MAX_FOUND_TOKENS:,} tokens in all")
+            subject = {key: value for key, value in row.items() if key in ("look", "path", "name", "pattern")}
+            why = f"the results are limited to {MAX_FOUND_TOKENS:,} tokens in all"
+            row = cast("LookupRow", {**subject, "why": why})
         self.tokens -= min(self.tokens, size)
         return row
 
@@ -231,11 +233,6 @@ class LookupLimit:
         if not count:
             return row
         return {**row, "content": "".join(lines[:count]), "to": row["from"] + count - 1, "is_cut": True}
-
-
-def _leave_out_result(row: LookupRow, why: str) -> LookupRow:
-    subject = {key: value for key, value in row.items() if key in ("look", "path", "name", "pattern")}
-    return cast("LookupRow", {**subject, "why": why})
 
 
 # Turns

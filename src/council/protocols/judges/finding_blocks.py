@@ -109,12 +109,6 @@ def list_finder_ids(row: FindingRow) -> list[str]:
     return ids or [seat for seat in row["found_by"] if seat not in supporters]
 
 
-def list_other_holders(row: FindingRow) -> list[str]:
-    """Return the judges that hold a finding that they did not find themselves."""
-    finders = {name.partition(".F")[0] for name in list_finder_ids(row)}
-    return [seat for seat in list_holders(row) if seat not in finders]
-
-
 def format_place(row: FindingRow) -> str:
     """Format location and caveat: `src/no.py:9 (not found in the packet)`."""
     location = str(row["location"] or "")
@@ -214,9 +208,11 @@ def list_details(
 
     `personas` maps seats to the names under which they are shown before their ids.
     """
+    finders = list_finder_ids(row)
+    seats = {name.partition(".F")[0] for name in finders}
     found, others = (
         wording.comma.join(_format_judge(name, personas or {}) for name in names)
-        for names in (list_finder_ids(row), list_other_holders(row))
+        for names in (finders, [seat for seat in list_holders(row) if seat not in seats])
     )
     parts = [
         wording.heading("found_by_judges", judges=found),

@@ -143,11 +143,6 @@ class Material:
         exact = next((row for row in rows if row.number == number and not row.old), None)
         return exact or next((row for row in rows if number in (row.number, row.old)), None)
 
-    def line(self, path: str, number: int) -> str:
-        """Return the text of a line; empty if it does not exist, is blank or was not sent."""
-        found = self.find_line(path, number)
-        return found.text if found else ""
-
     def find_quote(self, path: str, quote: str, line: int = 0) -> list[tuple[int, int]]:
         """Return the first and last line of every place where the file contains the quote; whitespace is ignored.
 
@@ -366,8 +361,8 @@ def _find_spans(path: str, line: int, quote: str, material: Material) -> tuple[l
 
 def _verified_place(path: str, line: int, spans: list[tuple[int, int]], material: Material, stated: bool) -> Place:
     first, last = min(spans, key=lambda span: (max(span[0] - line, line - span[1], 0), span))
-    exact = line if first <= line <= last and material.line(path, line) else first
-    code = material.line(path, exact)
+    exact = line if first <= line <= last and material.find_line(path, line) else first
+    found = material.find_line(path, exact)
     if last - first >= MAX_SHARED_LINES:
         first, last = max(first, exact - 1), min(last, max(exact + 1, first + MAX_SHARED_LINES - 1))
-    return Place("verified", path, exact, first, last, code, "found", stated)
+    return Place("verified", path, exact, first, last, found.text if found else "", "found", stated)
