@@ -69,6 +69,43 @@ def test_two_conclusions(question: str, a: str, b: str, expected: str) -> None:
     assert compare_conclusions(b, a, question) == expected
 
 
+@pytest.mark.parametrize(
+    ("question", "a", "b", "expected"),
+    [
+        ("Should we use Redis, Postgres or SQLite?", "Postgres", "SQLite", DIFFERENT),
+        ("Should we choose between Redis and Postgres?", "Redis", "Postgres", DIFFERENT),
+        ("Choose one: (a) Buy it. (b) Lease it.", "(a)", "(b)", DIFFERENT),
+        (DATABASE, "Redis if it is cheap", "Postgres", UNCLEAR),
+        (DATABASE, "probably Redis", "Postgres", UNCLEAR),
+        (MOVE, "No, without a backup", "Yes", UNCLEAR),
+        ("Is it safe?", "Yes, it is not safe", "No", UNCLEAR),
+        ("Which backups are kept?", "No backups are kept", "Yes", UNCLEAR),
+        ("How many users?", "one hundred and five", "105", SAME),
+        ("How many users?", "two thousand three hundred", "2300", SAME),
+        ("How many users?", "twenty-one", "21", SAME),
+        ("How many users?", "one two three", "6", UNCLEAR),
+        ("How many users?", "thirty twenty", "50", UNCLEAR),
+        ("How many users?", "eleven two", "13", UNCLEAR),
+        ("Solve it.", "x = 2, y = 3", "3", UNCLEAR),
+        ("How many files are broken?", "3 of 5", "5", UNCLEAR),
+        (TRAIN, "13:00 pm", "13:00", UNCLEAR),
+        (TRAIN, "5:25", "5:40 pm", DIFFERENT),
+        (TRAIN, "5:25 UTC", "5:25 CET", UNCLEAR),
+        ("Which tool?", "I would recommend Redis", "Redis", SAME),
+        ("Who was the king?", "The king was Otto", "Otto", SAME),
+        ("Who is the king?", "The king was Otto", "Otto", UNCLEAR),
+        ("Which name?", "fooBar", "foobar", UNCLEAR),
+        ("What is the weight?", "5 kg if dry", "7 kg", UNCLEAR),
+        ("What is the weight?", "5.0 kg", "5.1 kg", UNCLEAR),
+    ],
+)
+def test_options_conditions_and_spelled_numbers_decide_whether_conclusions_are_compared(
+    question: str, a: str, b: str, expected: str
+) -> None:
+    assert compare_conclusions(a, b, question) == expected
+    assert compare_conclusions(b, a, question) == expected
+
+
 @pytest.mark.behaviour("10-conclusions-compared")
 def test_pairs_in_the_words_of_models_are_never_decided_wrongly() -> None:
     rows = [json.loads(line) for line in MODEL_WORDS.read_text(encoding="utf-8").splitlines()]

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.protocols.common.edits import apply_edits, find_places
+from council.protocols.common.check import Edit, EditedText, apply_edits, find_places
+
+
+def edited_text(text: str, *edits: tuple[str, str]) -> EditedText:
+    return apply_edits(text, [Edit(issue="error-1", find=find, replace=replace) for find, replace in edits])
+
 
 TEXT = """## Plan
 
@@ -40,7 +45,7 @@ TEXT = """## Plan
     ],
 )
 def test_an_edit_finds_its_words_in_spite_of_other_marks(find: str, replace: str, line: str) -> None:
-    edited = apply_edits(TEXT, [(find, replace)])
+    edited = edited_text(TEXT, (find, replace))
     assert edited.problems == {}
     assert line in edited.text.splitlines()
 
@@ -57,13 +62,13 @@ def test_an_edit_finds_its_words_in_spite_of_other_marks(find: str, replace: str
     ],
 )
 def test_an_edit_whose_place_is_not_clear_changes_nothing(find: str, problem: str) -> None:
-    edited = apply_edits(TEXT, [(find, "8")])
+    edited = edited_text(TEXT, (find, "8"))
     assert edited.text == TEXT
     assert edited.problems == {0: problem}
 
 
 def test_edits_are_made_in_order_and_a_bad_one_does_not_stop_the_others() -> None:
-    edited = apply_edits("one two three", [("one", "1"), ("zero", "0"), ("two three", "2 3")])
+    edited = edited_text("one two three", ("one", "1"), ("zero", "0"), ("two three", "2 3"))
     assert edited.text == "1 2 3"
     assert list(edited.problems) == [1]
 
@@ -72,7 +77,7 @@ def test_edits_are_made_in_order_and_a_bad_one_does_not_stop_the_others() -> Non
 def test_words_that_occur_once_are_replaced_and_the_rest_stays(before: str, after: str, find: str) -> None:
     text = f"{before}{find}{after}"
     places = find_places(text, find)
-    edited = apply_edits(text, [(find, "\0new\0")])
+    edited = edited_text(text, (find, "\0new\0"))
     if len(places) == 1:
         start, end = places[0]
         assert edited.text == f"{text[:start]}\0new\0{text[end:]}"

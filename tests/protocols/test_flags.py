@@ -97,6 +97,37 @@ def test_without_a_triage_the_draft_with_the_fewest_critical_flags_leads(
     assert list_flagged_drafts(drafts) == flagged
 
 
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("**Issue:** the rate is old\n**Severity:** Critical\n**Status:** Resolved", []),
+        ("- Critical path: the tests are slow.", []),
+        ("The CRITICAL PATH is long.", []),
+        ("A CRITICAL log event is written.", []),
+        ("logging.CRITICAL is used.", []),
+        ("CRITICAL_SECTION is entered.", []),
+        ("There is a severe problem with the tyres.", []),
+        ("No backup (CRITICAL)", ["No backup"]),
+        ("Critical issues: none were found", []),
+        ("No claim here is CRITICAL", []),
+        ("No backup is CRITICAL.", ["No backup is"]),
+        ("| Critical | Minor |\n|---|---|\n| | typo |", []),
+        ("### Critical\n\nNote:\n\n- the key leaks\n", ["the key leaks"]),
+        ("Is it CRITICAL? No.", []),
+        ("Formerly CRITICAL, it remains open.", ["Formerly CRITICAL, it remains open"]),
+        ("It is no longer CRITICAL", []),
+        ("Downgraded from CRITICAL to MINOR.", []),
+        ("CRITICAL (breaks the run), IMPORTANT (slows it), MINOR (style).", []),
+        ("CRITICAL (breaks the run): the key leaks.", ["the key leaks"]),
+        ("This is CRITICAL if not fixed.", ["This is CRITICAL if not fixed"]),
+        ("A CRITICAL flaw would stop us.", []),
+        ("CRITICAL none", []),
+    ],
+)
+def test_a_word_of_severity_is_a_flag_by_its_place_and_the_words_around_it(text: str, problems: list[str]) -> None:
+    assert [flag.text for flag in find_flags(text)] == problems
+
+
 # Confidence marks
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from council.engine import records
 from council.protocols.adaptive.report import AdaptiveFields
 from council.protocols.adversarial.report import AdversarialFields
-from council.protocols.judges.report import ReviewFields
+from council.protocols.judges.details import ReviewFields
 from council.protocols.panel.report import PanelFields
 from council.protocols.ranking.report import RankingFields
 from council.protocols.refine.report import RefineFields

@@ -7,29 +7,28 @@ from typing import Any
 
 import pytest
 
-from council.protocols.judges.finding_ids import list_judge_names, resolve_reference, split_ids
 from council.protocols.judges.findings import (
     Challenge,
-    Changes,
     Finding,
-    Settlement,
     StandingFindings,
-    Withdrawal,
     apply_changes,
+    find_challenges,
     find_inconsistent_judges,
     find_survivors,
-    find_verified_seats,
-    is_challenged,
     is_possibly_same,
     is_same_problem,
+    list_judge_names,
     parse_finding,
-    parse_findings,
+    resolve_reference,
     shares_line,
+    split_ids,
     verify_finding,
 )
 from council.protocols.judges.groups import build_rows, group_findings
 from council.protocols.judges.locations import Material
+from council.protocols.judges.replies import ReportedFinding, SecondOpinion, SettledSeverity, WithdrawnFinding
 from council.protocols.judges.rules import Vote
+from council.protocols.judges.verdict import read_findings
 from council.types import Seat
 from tests.paths import DATA
 
@@ -62,9 +61,10 @@ def test_fields_missing_in_older_schemas_get_defaults() -> None:
 
 @pytest.mark.behaviour("20-finding-ids")
 def test_findings_have_ids_that_continue_in_the_second_round() -> None:
-    rows = [{"severity": "minor", "description": "a"}, {"severity": "minor", "description": "b"}]
-    assert [one.id for one in parse_findings("judge-1", rows)] == ["judge-1.F1", "judge-1.F2"]
-    assert [one.id for one in parse_findings("judge-1", rows[:1], after=2)] == ["judge-1.F3"]
+    rows = [ReportedFinding(severity="minor", description=text) for text in "ab"]
+    reply = SecondOpinion(verdict="WARN", confidence="LOW", findings=rows)
+    assert [one.id for one in read_findings("judge-1", reply, MATERIAL)] == ["judge-1.F1", "judge-1.F2"]
+    assert [one.id for one in read_findings("judge-1", reply, MATERIAL, after=2)] == ["judge-1.F3", "judge-1.F4"]
 
 
 JUDGES = [
@@ -111,8 +111,8 @@ def test_several_ids_in_one_text_are_split(text: str, ids: list[str]) -> None:
 @pytest.mark.behaviour("20-ids-resolve")
 def test_an_id_of_another_or_an_unknown_judge_never_hits_the_writers_own_finding() -> None:
     standing = changed(
-        Withdrawal("a", "attacker.F1", "It is wrong."),
-        Withdrawal("a", "b.F1", "It is wrong."),
+        withdraw("a", "attacker.F1", "It is wrong."),
+        withdraw("a", "b.F1", "It is wrong."),
         ("b", "Red F1"),
         ("b", "F1"),
         ("b", "a.F2"),
@@ -199,9 +199,24 @@ def test_nearly_equal_wording_joins_in_one_file_unless_the_places_differ() -> No
 # Second round
 
 
-def changed(*changes: Any, added: tuple[Finding, ...] = ()) -> StandingFindings:
-    kinds = {kind: tuple(one for one in changes if isinstance(one, kind)) for kind in (Withdrawal, Settlement, tuple)}
-    return apply_changes(FIRST, added, Changes(kinds[Withdrawal], kinds[Settlement], kinds[tuple]))
+Change = tuple[str, WithdrawnFinding | SettledSeverity | str]  # by a judge; a text is a finding that it supports
+
+
+def withdraw(seat: str, finding: str, why: str) -> Change:
+    return seat, WithdrawnFinding(id=finding, why=why)
+
+
+def settle(seat: str, finding: str, why: str) -> Change:
+    return seat, SettledSeverity(id=finding, severity="minor", why=why)
+
+
+def changed(*changes: Change, added: tuple[Finding, ...] = ()) -> StandingFindings:
+    fields: dict[str, dict[str, list[Any]]] = {}
+    kinds = {WithdrawnFinding: "withdrawn", SettledSeverity: "settled", str: "supports"}
+    for seat, change in changes:
+        fields.setdefault(seat, {}).setdefault(kinds[type(change)], []).append(change)
+    replies = {seat: SecondOpinion(verdict="WARN", confidence="LOW", **lists) for seat, lists in fields.items()}
+    return apply_changes(FIRST, added, replies, {})
 
 
 FIRST = (
@@ -218,7 +233,7 @@ def test_findings_of_the_first_round_stand_without_being_repeated() -> None:
 
 @pytest.mark.behaviour("20-findings-stand")
 def test_a_finding_is_withdrawn_by_its_judge_with_a_reason() -> None:
-    standing = changed(Withdrawal("a", "a.F1", "The driver escapes it."))
+    standing = changed(withdraw("a", "a.F1", "The driver escapes it."))
     assert [one.id for one in standing.findings] == ["a.F2", "b.F1"]
     assert [(one.id, why) for one, why in standing.withdrawn] == [("a.F1", "The driver escapes it.")]
 
@@ -226,7 +241,7 @@ def test_a_finding_is_withdrawn_by_its_judge_with_a_reason() -> None:
 @pytest.mark.behaviour("20-findings-stand")
 def test_a_finding_that_is_withdrawn_and_reported_again_is_corrected() -> None:
     again = found("a", 3, "The query is built by hand.", "critical", n=4, fix="bind the value")
-    standing = changed(Withdrawal("a", "a.F1", "The fix was wrong."), added=(again,))
+    standing = changed(withdraw("a", "a.F1", "The fix was wrong."), added=(again,))
     assert next((one.id, one.fix) for one in standing.findings) == ("a.F1", "bind the value")
     assert ([one.id for one in standing.findings], standing.withdrawn) == (["a.F1", "a.F2", "b.F1"], ())
 
@@ -235,13 +250,13 @@ def test_a_finding_that_is_withdrawn_and_reported_again_is_corrected() -> None:
 @pytest.mark.parametrize(
     ("withdrawal", "problem"),
     [
-        (Withdrawal("a", "a.F1", " "), "a withdraws a.F1 without a reason: it remains."),
-        (Withdrawal("b", "a.F1", "No."), "b withdraws a.F1, a finding of a: it remains."),
-        (Withdrawal("a", "a.F9", "No."), 'a withdraws "a.F9", which is no finding: nothing is withdrawn.'),
+        (withdraw("a", "a.F1", " "), "a withdraws a.F1 without a reason: it remains."),
+        (withdraw("b", "a.F1", "No."), "b withdraws a.F1, a finding of a: it remains."),
+        (withdraw("a", "a.F9", "No."), 'a withdraws "a.F9", which is no finding: nothing is withdrawn.'),
     ],
 )
 def test_a_withdrawal_without_a_reason_or_of_another_finding_is_reported_and_changes_nothing(
-    withdrawal: Withdrawal, problem: str
+    withdrawal: Change, problem: str
 ) -> None:
     standing = changed(withdrawal)
     assert (standing.findings, standing.withdrawn, standing.problems) == (FIRST, (), (problem,))
@@ -249,7 +264,7 @@ def test_a_withdrawal_without_a_reason_or_of_another_finding_is_reported_and_cha
 
 @pytest.mark.behaviour("20-findings-stand")
 def test_a_severity_is_settled_with_a_reason_only() -> None:
-    standing = changed(Settlement("a", "F1", "minor", "Only admins reach it."), Settlement("b", "b.F1", "minor", ""))
+    standing = changed(settle("a", "F1", "Only admins reach it."), settle("b", "b.F1", ""))
     assert [(one.id, one.severity, one.first_severity) for one in standing.findings] == [
         ("a.F1", "minor", "critical"), ("a.F2", "significant", ""), ("b.F1", "significant", ""),
     ]  # fmt: skip
@@ -264,7 +279,7 @@ def test_supports_are_kept_by_finding_and_unknown_ones_reported() -> None:
 
 
 def test_a_withdrawn_finding_that_another_judge_supports_stands() -> None:
-    standing = changed(Withdrawal("a", "a.F1", "I misread it."), ("b", "a.F1"))
+    standing = changed(withdraw("a", "a.F1", "I misread it."), ("b", "a.F1"))
     assert [one.id for one in standing.findings] == ["a.F1", "a.F2", "b.F1"]
     assert [one.id for one, _ in standing.withdrawn] == ["a.F1"]
 
@@ -305,7 +320,7 @@ def test_a_challenge_is_matched_by_id_or_by_its_target_and_its_words_or_line(
     target: str, claim: str, answer: bool
 ) -> None:
     finding = found("a", 3, "query built by hand from input")
-    assert is_challenged(finding, [Challenge(target, claim)]) is answer
+    assert bool(find_challenges(finding, [Challenge(target, claim)])) is answer
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
@@ -317,9 +332,9 @@ def test_a_survivor_answered_the_second_round_and_kept_a_challenged_critical_fin
     assert find_survivors([held], [], ["a"]) == frozenset()
 
 
-def test_verified_seats_have_a_verified_finding() -> None:
+def test_a_finding_is_verified_by_its_quote() -> None:
     rows = [found("a", 3, "d"), found("b", 3, "d", quote=""), found("c", 3, "d", quote="invented()")]
-    assert find_verified_seats(rows) == {"a"}
+    assert [one.seat for one in rows if one.is_verified] == ["a"]
 
 
 @pytest.mark.behaviour("20-from-memory")

@@ -11,7 +11,7 @@ from council.protocols.judges.flow import phrase_question
 from council.protocols.judges.groups import FindingGroup
 from council.protocols.judges.locations import Place
 from council.protocols.judges.rules import Vote, cap_verdict, decide_by_corroboration, measure_agreement, merge_voices
-from council.protocols.judges.verdict import format_next_step, is_sentence
+from council.protocols.judges.verdict import format_next_step
 from council.types import Packet, PacketFile, Question, VerdictWord
 
 CODE = Packet((PacketFile("src/shop/a.py", "x"),))
@@ -120,5 +120,5 @@ def test_the_next_step_is_a_sentence_and_never_code(fields: Any, advice: str) ->
 
 
 @pytest.mark.parametrize("text", ["x = 1", "Use f(x) here now", "if a:\n  b", "rename it", "`a` to the b"])
-def test_code_and_fragments_are_no_sentence(text: str) -> None:
-    assert not is_sentence(text)
+def test_code_and_fragments_are_no_next_step(text: str) -> None:
+    assert "Resolve this: The name is put into the SQL." in format_next_step(group(recommendation=text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,10 +10,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from council.errors import UsageError
-from council.protocols.judges.panel import MAX_AGENTS, count_judges
+from council.protocols.judges.options import JudgesOptions
+from council.protocols.judges.panel import DEFAULT_JUDGES, MAX_AGENTS, JudgeCounts
+from council.protocols.judges.panel import count_judges as count
 from council.text_cleanup import slugify
 
 PRESET = ("attacker", "defender", "compliance")
+
+
+def count_judges(
+    perspectives: Sequence[str] = (), families: int = 1, default_count: int = DEFAULT_JUDGES, **flags: Any
+) -> JudgeCounts:
+    options = JudgesOptions(mixed=families > 1 and families, **flags)
+    return count(options, families, perspectives, default_count, named=0)
 
 
 @pytest.mark.behaviour("002-bench-sizes")
@@ -79,7 +89,7 @@ def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
 @pytest.mark.behaviour("20-bench-debate-needs-two")
 def test_a_debate_with_one_judge_is_refused() -> None:
     with pytest.raises(UsageError, match="debate=True needs at least 2 judges"):
-        count_judges(debate=True, count=1)
+        count_judges(debate=True, default_count=1)
     assert count_judges(debate=True, count=1, families=2).judges == 2
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from council.protocols.judges.findings import Finding, is_in_one_scope, parse_findings, verify_finding
+from council.protocols.judges.findings import Finding, is_in_one_scope, parse_finding, verify_finding
 from council.protocols.judges.groups import ClerkGroup, FindingGroup, group_findings
 from council.protocols.judges.locations import Material
 from council.types import PacketFile
@@ -45,9 +45,9 @@ def load(project: str) -> Review:
     ]
     material = Material({}, data["diff"], files)
     findings = {
-        one.id: verify_finding(one, material)
+        f"{seat}.F{n}": verify_finding(parse_finding(seat, row, f"{seat}.F{n}"), material)
         for seat, rows in data["judges"].items()
-        for one in parse_findings(seat, rows)
+        for n, row in enumerate(rows, 1)
     }
     named = {one: {name, *data["also"].get(one, [])} for name, ids in data["defects"].items() for one in ids}
     related = {frozenset(pair) for pair in combinations(findings, 2) if named[pair[0]] & named[pair[1]]}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.protocols.judges.locations import Material, find_place
-from council.protocols.judges.scopes import Row, find_code_names, find_definition
+from council.protocols.judges.scopes import Line, find_code_names, find_definition
 from council.types import Packet, PacketFile
 from council.unified_diff import parse_diff
 
@@ -222,9 +222,9 @@ big    |FROM users;
 }
 
 
-def read(source: str) -> tuple[list[str], list[Row]]:
+def read(source: str) -> tuple[list[str], list[Line]]:
     pairs = [line.partition("|") for line in source.strip("\n").splitlines()]
-    return [name.strip() for name, _, _ in pairs], [Row(n, text) for n, (_, _, text) in enumerate(pairs, 1)]
+    return [name.strip() for name, _, _ in pairs], [Line(n, text) for n, (_, _, text) in enumerate(pairs, 1)]
 
 
 @pytest.mark.behaviour("20-clerk-checked")
@@ -260,7 +260,7 @@ def test_a_definition_starts_at_or_before_a_line_that_is_there(
     texts: list[str], path: str, data: st.DataObject
 ) -> None:
     gaps = data.draw(st.lists(st.integers(1, 3), min_size=len(texts), max_size=len(texts)))
-    rows = [Row(number, text) for number, text in zip(accumulate(gaps), texts, strict=True)]
+    rows = [Line(number, text) for number, text in zip(accumulate(gaps), texts, strict=True)]
     for row in rows:
         found = find_definition(path, rows, row.number)
         is_mark = row.text.strip().startswith(("@", "#[", "["))  # a decorator stands above its definition
@@ -268,7 +268,7 @@ def test_a_definition_starts_at_or_before_a_line_that_is_there(
 
 
 def test_a_long_file_of_sql_is_read_in_linear_time() -> None:
-    rows = [Row(1, "CREATE FUNCTION f() RETURNS void AS $$"), *(Row(n, f"  x := {n};") for n in range(2, 20_000))]
+    rows = [Line(1, "CREATE FUNCTION f() RETURNS void AS $$"), *(Line(n, f"  x := {n};") for n in range(2, 20_000))]
     started = time.process_time()
     found = find_definition("a.sql", rows, 19_000)
     assert found is not None
@@ -293,7 +293,7 @@ class Cart:
         self.n += 1
     def drop(self):
         self.n -= 1"""
-    rows = [Row(n, line) for n, line in enumerate(text.split("\n"), 1)]
+    rows = [Line(n, line) for n, line in enumerate(text.split("\n"), 1)]
     outer, first, second, limit, add, drop = (find_definition("a.py", rows, n) for n in (2, 4, 6, 11, 13, 15))
     assert outer and first and second and limit and add and drop
     assert outer.is_same(first)
@@ -305,7 +305,7 @@ class Cart:
 
 @pytest.mark.behaviour("20-clerk-checked")
 def test_a_gap_between_the_line_and_its_header_gives_no_answer() -> None:
-    rows = [Row(1, "def f():"), Row(2, "    a = 1"), Row(40, "    b = 2")]
+    rows = [Line(1, "def f():"), Line(2, "    a = 1"), Line(40, "    b = 2")]
     assert find_definition("a.py", rows, 40) is None
     known = find_definition("a.py", rows, 2)
     assert known is not None
@@ -314,7 +314,7 @@ def test_a_gap_between_the_line_and_its_header_gives_no_answer() -> None:
 
 @pytest.mark.parametrize("text", ["def f(): return 1" + " " * 10 + "x" * 2_000, "", "    "])
 def test_generated_and_blank_lines_lie_in_no_known_definition(text: str) -> None:
-    assert find_definition("a.py", [Row(1, "def f():"), Row(2, text)], 2) is None
+    assert find_definition("a.py", [Line(1, "def f():"), Line(2, text)], 2) is None
 
 
 DIFF = """diff --git a/shop.py b/shop.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -14,7 +14,6 @@ from council.engine.records import SectionRow
 from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LONGEST_PATH
 from council.errors import ChairAbsent, SeatAbsent
-from council.protocols.common.edits import EditedText, apply_edits
 from council.protocols.common.issues import (
     NONE,
     SEVERE,
@@ -29,17 +28,7 @@ from council.protocols.common.issues import (
 )
 from council.protocols.common.lengths import count_words
 from council.protocols.common.replies import ReplyPart, TextField
-from council.types import (
-    SEVERITIES,
-    CheckedError,
-    CheckFacts,
-    Json,
-    Seat,
-    Statement,
-    TrustFact,
-    TrustFactKind,
-    Verdict,
-)
+from council.types import SEVERITIES, CheckedError, CheckFacts, Json, Seat, Statement, TrustFact, TrustFactKind, Verdict
 
 READERS = 2  # of a finished text
 MAX_ERRORS = 4  # of one reader
@@ -94,13 +83,7 @@ class FoundErrorRow(TypedDict):
 
 
 def dump_error(error: FoundError) -> FoundErrorRow:
-    return {
-        "severity": error.severity,
-        "hits": error.hits,
-        "flaw": error.flaw,
-        "correction": error.correction,
-        "harm": error.harm,
-    }
+    return cast("FoundErrorRow", error.model_dump())
 
 
 class Critique(Reply):
@@ -198,6 +181,75 @@ def format_error(error: FoundError) -> str:
     return f"**{error.severity}** {where}{error.flaw}{harm}{correction}"
 
 
+# Edits: each names the words that it replaces, as a model copies them
+
+WORD = re.compile(r"\w+")
+EMPHASIS_END = re.compile(r"(?:\*{1,3}|_{1,3}|`)\Z")
+EMPHASIS_START = re.compile(r"\*{1,3}|_{1,3}|`")
+
+
+@dataclass(frozen=True, slots=True)
+class EditedText:
+    """A text after its edits. `problems` says for each edit, by its index, why it was not made."""
+
+    text: str
+    problems: dict[int, str]
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> EditedText:
+    """Replace the words of each edit. An edit whose place is not clear is left out."""
+    problems: dict[int, str] = {}
+    for number, edit in enumerate(edits):
+        places = find_places(text, edit.find)
+        if len(places) != 1:
+            count = f"occur {len(places)} times" if places else "are not in the text"
+            problems[number] = f'the words "{edit.find}" {count}'
+            continue
+        start, end = places[0]
+        if text[start:end] == edit.replace:
+            problems[number] = f'the words "{edit.find}" are replaced by the same words'
+            continue
+        text = f"{text[:start]}{edit.replace}{text[end:]}"
+    return EditedText(text, problems)
+
+
+def find_places(text: str, find: str) -> list[tuple[int, int]]:
+    """Return where words occur: exactly, else with other marks and spaces between them."""
+    if not find.strip():
+        return []
+    exact = [match.span() for match in re.finditer(re.escape(find), text)]
+    if exact:
+        return exact
+    words = WORD.findall(find)
+    if not words:
+        return []
+    between = r"[^\w\n]*\s?[^\w\n]*"
+    lead = find[: find.index(words[0])]
+    tail = find[find.rindex(words[-1]) + len(words[-1]) :]
+    before = "".join(rf"(?:{mark}[ \t]*)?" for mark in _list_marks(lead))
+    after = "".join(rf"(?:[ \t]*{mark})?" for mark in _list_marks(tail))
+    pattern = rf"{before}(?<!\w){between.join(map(re.escape, words))}(?!\w){after}"
+    return [_include_emphasis(text, *match.span()) for match in re.finditer(pattern, text)]
+
+
+def _list_marks(text: str) -> list[str]:
+    """Return patterns of the marks before or after the words, which the text may lack."""
+    return [re.escape(mark) for mark in text if not mark.isspace()]
+
+
+def _include_emphasis(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a place with the emphasis marks that it would cut in two: `**Upgrade** on` is taken from its first
+    mark.
+    """
+    before = EMPHASIS_END.search(text[:start])
+    if before and text[start:end].count(before[0]) % 2:
+        start = before.start()
+    after = EMPHASIS_START.match(text, end)
+    if after and text[start:end].count(after[0]) % 2:
+        end = after.end()
+    return start, end
+
+
 # Rules
 
 
@@ -234,7 +286,7 @@ def list_missing_rulings(rulings: Rulings) -> list[str]:
 def review_correction(correction: Correction, errors: Mapping[str, FoundError], text: str) -> str:
     """Return why a correction needs a repair turn, worded for the model; empty if it does not."""
     rulings = rule_errors(correction.rulings, errors)
-    edited = edit_text(text, correction)
+    edited = apply_edits(text, correction.edits)
     found = list_missing_rulings(rulings)
     found += [
         f"edit {number + 1}: {problem}: copy them exactly, and enough of them"
@@ -250,10 +302,6 @@ def review_correction(correction: Correction, errors: Mapping[str, FoundError], 
     if without:
         found.append(f"{', '.join(without)} is right, but no edit names it: add the edit, or rule that it is wrong")
     return "; ".join(found)
-
-
-def edit_text(text: str, correction: Correction) -> EditedText:
-    return apply_edits(text, [(edit.find, edit.replace) for edit in correction.edits])
 
 
 def _list_edits(label: str, rulings: Rulings, correction: Correction) -> list[int]:
@@ -326,8 +374,6 @@ async def check_text(
     `authors` are the seat that wrote it, then those that correct it if that seat does not answer.
     """
     checked = Checked(said, CheckFacts((), authors[0].name))
-    if not readers:
-        return checked
     for number, phases in enumerate((("check", "fix"), ("check-again", "fix-again")), 1):
         others = [seat for seat in readers if number == 1 or seat.name != checked.facts.author]
         if not others:
@@ -359,8 +405,8 @@ async def check_verdict(council: Council, verdict: Verdict) -> Verdict:
     facts = checked.facts
     corrected = checked.text.strip()
     if CITATION.findall(corrected) != CITATION.findall(text):  # its sources were verified for the text before
-        facts = reopen_errors(facts)
-        corrected = text
+        errors = [replace(row, state="open") if row.state == "corrected" else row for row in facts.errors]
+        facts, corrected = replace(facts, errors=tuple(errors)), text
     rows: list[SectionRow] = [{**row, "text": corrected} if row is decision else row for row in sections]
     verdict = replace(
         verdict,
@@ -380,12 +426,6 @@ def has_new_conclusion(check: CheckFacts) -> bool:
 def forget_agreement(verdict: Verdict) -> Verdict:
     """Return a verdict whose conclusion was never compared with the first statements."""
     return replace(verdict, agreement="", shared_by=None, joined=(), common=())
-
-
-def reopen_errors(check: CheckFacts) -> CheckFacts:
-    """Return a check whose corrections were not used."""
-    errors = [replace(row, state="open") if row.state == "corrected" else row for row in check.errors]
-    return replace(check, errors=tuple(errors))
 
 
 async def _check_once(
@@ -409,10 +449,9 @@ async def _check_once(
     if not errors:
         return Checked(checked.said, facts)
     async with council.phase(phases[1]):
-        fixed = await correct_text(council, checked.said, authors, errors)
-    said, author, rows = fixed
-    rows = [replace(row, check=number) for row in rows]
-    return Checked(said, replace(facts, author=author or facts.author, errors=(*facts.errors, *rows)))
+        said, author, rows = await correct_text(council, checked.said, authors, errors)
+    found = (*facts.errors, *(replace(row, check=number) for row in rows))
+    return Checked(said, replace(facts, author=author or facts.author, errors=found))
 
 
 async def correct_text(
@@ -437,7 +476,7 @@ async def correct_text(
             )
         except (SeatAbsent, ChairAbsent):
             continue
-        edited = edit_text(said.said, answered.reply)
+        edited = apply_edits(said.said, answered.reply.edits)
         rows = list_errors(answered.reply, errors, edited)
         return replace(said, text=edited.text, reply=None), author.name, rows
     return said, "", [make_open_error(name, error) for name, error in errors.items()]

@@ -103,7 +103,7 @@ def compare_all(conclusions: Sequence[str], question: str = "") -> Comparison:
 def compare_conclusions(a: str, b: str, question: str = "") -> Comparison:
     """Compare two conclusions of answers to the same question."""
     texts = [_normalize(one[: 2 * MAX_CONCLUSION_CHARS]) for one in (a, b)]
-    if not all(texts) or max(map(len, texts)) > MAX_CONCLUSION_CHARS or any(map(_says_nothing, texts)):
+    if not all(texts) or max(map(len, texts)) > MAX_CONCLUSION_CHARS or any(map(_NOTHING_SAID.fullmatch, texts)):
         return "unclear"
     asked = _Question(_normalize(question[-MAX_QUESTION_CHARS:]))
     for compare in (_compare_polarities, _compare_choices, _compare_values, _compare_words):
@@ -127,17 +127,11 @@ class _Question:
         last = re.split(r"(?<=[.!?:;])\s+", text.strip())[-1]
         self.last = last
         self.is_yes_no = bool(_YES_NO_START.match(last)) and not _OR.search(last)
-        self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
-        self.asks_time = bool(
-            re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I)
-        )
-        self.asks_version = bool(
-            re.search(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", text, re.I)
-        )
+        self.asks_when = bool(_WHEN.search(text))
+        self.asks_time = bool(_TIME_OF_DAY.search(text))
+        self.asks_version = bool(_VERSION.search(text))
         self.asks_literal = bool(_LITERAL.search(last))
-        self.is_negative = bool(
-            _count_negations(last) or re.search(r"\b(?:false|true|wrong|incorrect|correct|right)\b", last, re.I)
-        )
+        self.is_negative = bool(_count_negations(last) or _TRUTH.search(last))
         self.has_list = bool(_LIST.search(last))
         self.options = _find_options(last) or _find_options(text)
 
@@ -178,6 +172,10 @@ _YES_NO_START = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|may|might|must|should|shall|will|would)\b(?!\s+(?:you|we)\s+(?:tell|say|explain|list|compute|calculate))",
     re.I,
 )
+_WHEN = re.compile(r"\b(?:when|date|year|day|month|deadline|since|until)\b", re.I)
+_TIME_OF_DAY = re.compile(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", re.I)
+_VERSION = re.compile(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", re.I)
+_TRUTH = re.compile(r"\b(?:false|true|wrong|incorrect|correct|right)\b", re.I)
 _OR = re.compile(r"\b(?:or|versus|vs\.?)\b", re.I)
 _LIST = re.compile(r"\b(?:and|or|both|all|each|every|any|respectively|und|oder|et|ou|y|o|e)\b|,\s|[;&]", re.I)
 # What a question asks for that every character of counts in: "5.0" is not "5".
@@ -188,9 +186,7 @@ _LITERAL = re.compile(
 )
 # Words without a meaning of their own. A preposition has one: "from Rome" is not "to Rome".
 _SMALL_STEMS = _stems("the that this it its is are be am do does has have we you they there")
-_MODALS = frozenset(
-    ("was", "were", "did", "had", "will", "would", "can", "could", "may", "might", "must", "should", "shall", "need")
-)
+_MODALS = _stems("was were did had will would can could may might must should shall need")
 _FUNCTION_STEMS = _stems(
     "a an the of in on at to for by with from and so that this these those it its is are was were be been being am do does did has have "
     "had will would shall should can could may might must we you i they he she there here as than then what which who whom whose "
@@ -200,12 +196,9 @@ _HEAD_STEMS = _stems(
     "answer result total value sum solution conclusion final correct overall exactly equal equals amount number count need takes take "
     "cost costs get gets have has comes come make makes pay pays left remaining altogether hence therefore thus so called named known"
 )
-_NEGATIONS = frozenset(
-    re.findall(
-        r"\w+",
-        "not no never none neither nor without cannot non isnt arent wasnt werent dont doesnt didnt wont cant couldnt shouldnt wouldnt "
-        "mustnt hasnt havent hadnt avoid against nicht kein keine nie ne pas jamais nunca não nao mai",
-    )
+_NEGATIONS = _stems(
+    "not no never none neither nor without cannot non isnt arent wasnt werent dont doesnt didnt wont cant couldnt shouldnt wouldnt "
+    "mustnt hasnt havent hadnt avoid against nicht kein keine nie ne pas jamais nunca não nao mai"
 )
 # Words that make a conclusion a different one: a condition, a limit, a part.
 _CONDITIONS = re.compile(
@@ -227,10 +220,6 @@ _NOTHING_SAID = re.compile(
     r"it is hard to say)\b.*|\?+",
     re.I,
 )
-
-
-def _says_nothing(text: str) -> bool:
-    return bool(_NOTHING_SAID.fullmatch(text))
 
 
 _SUPERSCRIPTS = re.compile(r"[⁺⁻]?[⁰¹²³⁴-⁹]+")
@@ -268,7 +257,7 @@ _WORD = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*%?|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]
 def _split_words(text: str) -> list[str]:
     """Return words, numbers with their sign, and marks that change the meaning."""
     spaced = re.sub(r"(?<=[^\W\d_])-(?=\w)", " ", text)  # a hyphen, not a sign
-    return [word for word in _WORD.findall(spaced) if word]
+    return _WORD.findall(spaced)
 
 
 _TOKEN = re.compile(
@@ -306,12 +295,9 @@ class _Polarity(NamedTuple):
 
 def _compare_polarities(a: str, b: str, question: _Question) -> Comparison | None:
     """Compare two answers with yes or no. A condition or a hedge beside one leaves it open."""
-    found = [_read_polarity(one, question) for one in (a, b)]
-    one, other = found
-    if one is None and other is None:
-        return None
+    one, other = _read_polarity(a, question), _read_polarity(b, question)
     if one is None or other is None:
-        return "unclear" if question.is_yes_no else None
+        return None
     if _word_keys(a) == _word_keys(b):
         return "same"
     if question.is_negative or any(_CONDITIONS.search(text) or _HEDGES.search(text) for text in (a, b)):
@@ -327,7 +313,7 @@ def _read_polarity(text: str, question: _Question) -> _Polarity | None:
     found = _POLARITY.fullmatch(text)
     if found and not (found["more"] and not _CONDITIONS.match(found["more"]) and not question.is_yes_no):
         remark = found["tail"] or found["more"] or ""
-        said = _read_statement(remark, question) if remark else None
+        said = _read_statement(remark, question)
         if said is not None and said != bool(found["yes"]):
             return None  # "Yes, it is not safe" says both
         return _Polarity(bool(found["yes"]), remark)
@@ -394,20 +380,12 @@ def _find_options(text: str) -> tuple[frozenset[str], ...]:
     parts = re.split(r",?\s+(?:or|vs\.?|versus)\s+", re.split(r"[?.!](?:\s|\Z)", text)[0], flags=re.I)
     if len(parts) != 2 or re.match(r"(?:not|more|less|fewer|so|later|earlier|another|other)\b", parts[1], re.I):
         return ()
-    before = re.split(r"[:;(]", parts[0])[-1]
-    listed = [part for part in before.split(",") if part.strip()]
-    tail = re.split(r"[,;:)]", parts[1])[0]
-    if len(listed) > 1 and all(len(part.split()) <= 4 for part in listed[1:]):
-        return _tell_apart([*(_last_words(listed[:1])), *listed[1:], _first_words(tail)])
-    return _tell_apart([*_last_words([listed[-1] if listed else before]), _first_words(tail)])
-
-
-def _last_words(parts: Sequence[str]) -> list[str]:
-    return [" ".join(_strip_decision(part)[-3:]) for part in parts]
-
-
-def _first_words(part: str) -> str:
-    return " ".join(_strip_decision(part)[:3])
+    listed = [part for part in re.split(r"[:;(]", parts[0])[-1].split(",") if part.strip()]
+    if any(len(part.split()) > 4 for part in listed[1:]):
+        listed = listed[-1:]
+    first = [" ".join(_strip_decision(part)[-3:]) for part in listed[:1]]
+    last = " ".join(_strip_decision(re.split(r"[,;:)]", parts[1])[0])[:3])
+    return _tell_apart([*first, *listed[1:], last])
 
 
 def _strip_decision(text: str) -> list[str]:
@@ -489,26 +467,16 @@ _VALUE_TOKEN = re.compile(
 )
 _INEXACT = frozenset(("month", "year", "mo", "yr"))
 _OTHER_SCALES = re.compile(r"\b(?:milliard\w*|mrd|crores?|lakhs?)\b", re.I)
-_NOT_REPEATED = frozenset(
-    ("a", "i", "to", "by", "minus", "negative")
-)  # change a value also where the question has them
+# Words that change a value also where the question has them
+_NOT_REPEATED = frozenset(("a", "i", "to", "by", "minus", "negative"))
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
-_UNITS = dict(
-    zip(
-        re.findall(
-            r"\w+",
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-            "eighteen nineteen",
-        ),
-        range(20),
-        strict=True,
-    )
+_SMALL_NUMBERS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
 )
-_TENS = {
-    word: 10 * n
-    for n, word in enumerate(re.findall(r"\w+", "twenty thirty forty fifty sixty seventy eighty ninety"), 2)
-}
+_UNITS = {word: n for n, word in enumerate(_SMALL_NUMBERS.split())}
+_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 _SCALES = {"thousand": 1_000, "million": 1_000_000}
 _NUMBER_WORD = rf"(?:{'|'.join([*_UNITS, *_TENS, *_SCALES, 'hundred'])})"
 _NUMBER_WORDS = re.compile(rf"\b{_NUMBER_WORD}(?:(?:[ -]| and ){_NUMBER_WORD})+\b", re.I)
@@ -599,11 +567,8 @@ def _compare_found_values(a: str, b: str, question: _Question) -> Comparison | N
     )
     if relation == "conflict":
         return "unclear" if is_detailed or _are_close(one.value, other.value) else "different"
-    return (
-        "same"
-        if tails[0] == tails[1] and not is_detailed and _are_equal(one.value, other.value, question)
-        else "unclear"
-    )
+    is_same = tails[0] == tails[1] and not is_detailed and _are_equal(one.value, other.value, question)
+    return "same" if is_same else "unclear"
 
 
 def _find_value(text: str, question: _Question) -> str:
@@ -672,10 +637,9 @@ def _is_rounded(number: Fraction, text: str, other: Fraction) -> bool:
 
 
 def _place_value(text: str) -> Fraction:
-    decimals = re.search(r"\.(\d+)\Z", text)
-    return (
-        Fraction(1, 10 ** len(decimals[1])) if decimals else Fraction(1) if text.lstrip("+-").isdigit() else Fraction(0)
-    )
+    if decimals := re.search(r"\.(\d+)\Z", text):
+        return Fraction(1, 10 ** len(decimals[1]))
+    return Fraction(text.lstrip("+-").isdigit())
 
 
 def _read_exact(text: str) -> Fraction | None:
@@ -757,43 +721,14 @@ _ADVICE = re.compile(
 )
 _TAKE = re.compile(r"(?:use|using|choose|pick|select|go with|go for|opt for|adopt)\s+(?=\S)", re.I)
 _ARTICLES = frozenset(("a", "an", "the"))
-_OPPOSITES = frozenset(
-    frozenset(pair.split("/"))
-    for pair in [
-        "likely/unlikely",
-        "possible/impossible",
-        "safe/unsafe",
-        "legal/illegal",
-        "increase/decrease",
-        "increases/decreases",
-        "rise/fall",
-        "rises/falls",
-        "before/after",
-        "more/less",
-        "higher/lower",
-        "larger/smaller",
-        "longer/shorter",
-        "faster/slower",
-        "add/remove",
-        "accept/reject",
-        "buy/sell",
-        "keep/remove",
-        "keep/replace",
-        "all/none",
-        "always/never",
-        "even/odd",
-        "positive/negative",
-        "valid/invalid",
-        "true/false",
-        "left/right",
-        "up/down",
-        "enable/disable",
-        "prime/composite",
-        "open/closed",
-        "early/late",
-        "earlier/later",
-    ]
+_OPPOSITE_WORDS = (
+    "likely/unlikely possible/impossible safe/unsafe legal/illegal increase/decrease increases/decreases "
+    "rise/fall rises/falls before/after more/less higher/lower larger/smaller longer/shorter faster/slower "
+    "add/remove accept/reject buy/sell keep/remove keep/replace all/none always/never even/odd "
+    "positive/negative valid/invalid true/false left/right up/down enable/disable prime/composite open/closed "
+    "early/late earlier/later"
 )
+_OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSITE_WORDS.split())
 
 
 def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
@@ -833,9 +768,8 @@ def _word_keys(text: str) -> list[str]:
 
 
 def _without_negations(words: Sequence[str]) -> list[str]:
-    return [
-        word for word in words if not _is_negation(word) and word not in ("do", "does", "did", "is", "should", "to")
-    ]
+    small = ("do", "does", "did", "is", "should", "to")
+    return [word for word in words if not _is_negation(word) and word not in small]
 
 
 def _are_opposites(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -853,11 +787,8 @@ def _differ_in_case(a: str, b: str) -> bool:
     for word in _split_tokens(f"{a} {b}"):
         is_title = len(word) == 3 and word[1:].islower()  # "Red" and "red"
         is_mixed = not word.isupper() and word[1:] != word[1:].lower()  # "fooBar"
-        if (
-            (len(word) <= 3 or is_mixed)
-            and not is_title
-            and word.casefold() not in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}
-        ):
+        is_common = word.casefold() in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}
+        if (len(word) <= 3 or is_mixed) and not is_title and not is_common:
             spellings.setdefault(word.casefold(), set()).add(word)
         elif len(word) > 3:
             others.add(word)

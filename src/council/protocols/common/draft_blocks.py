@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from council.protocols.common import flag_words as w
@@ -53,20 +53,19 @@ def split_blocks(text: str) -> list[Block]:
     is_joinable = False  # the next line of text continues the last block
     for line in drop_code(text):
         line = STRUCK.sub(" ", line)
+        was_joinable, is_joinable = is_joinable, False
         if not line.strip() or RULE.match(line):
-            is_joinable = False
-        elif TABLE_LINE.match(line):
+            continue
+        if TABLE_LINE.match(line):
             _add_table_line(blocks, line)
-            is_joinable = False
         elif heading := HEADING.match(line):
             blocks.append(Block("heading", _read_emphasis(heading[2]), len(heading[1])))
-            is_joinable = False
         elif item := ITEM.match(line):
-            is_joinable = not DONE.match(item[1])
-            if is_joinable:
+            if is_joinable := not DONE.match(item[1]):
                 blocks.append(Block("item", _read_emphasis(CHECKBOX.sub("", item[1]))))
         else:
-            is_joinable = _add_text_line(blocks, _read_emphasis(line.strip()), is_joinable)
+            _add_text_line(blocks, _read_emphasis(line.strip()), was_joinable)
+            is_joinable = True
     return blocks
 
 
@@ -80,15 +79,13 @@ def drop_code(text: str) -> Iterator[str]:
             yield re.sub(r"^\s*(?:>\s?)+", "", line)
 
 
-def _add_text_line(blocks: list[Block], words: str, is_joinable: bool) -> bool:
+def _add_text_line(blocks: list[Block], words: str, is_joinable: bool) -> None:
     starts = LEVEL_LABEL.match(words) or NAMED_FIELD.match(words)
-    last = blocks[-1] if is_joinable else Block("text")
-    if is_joinable and not starts and len(last.text) < MAX_JOINED_CHARS and not ENDED.search(last.text):
-        blocks.pop()
-        blocks.append(Block(last.kind, f"{last.text} {words}", last.level))
+    last = blocks[-1].text if is_joinable else ""
+    if is_joinable and not starts and len(last) < MAX_JOINED_CHARS and not ENDED.search(last):
+        blocks[-1] = replace(blocks[-1], text=f"{last} {words}")
     else:
         blocks.append(Block("text", words))
-    return True
 
 
 def _add_table_line(blocks: list[Block], line: str) -> None:
@@ -105,14 +102,14 @@ def _read_emphasis(text: str) -> str:
     A label that is nothing but emphasis gets a colon, so that `**Critical** no backup` is read as a label.
     """
 
-    def replace(found: re.Match[str]) -> str:
+    def label(found: re.Match[str]) -> str:
         words, space = found[2], found[3]
         is_severity = SEVERE.fullmatch(words.strip(" []()")) is not None
         is_first = not WORD_BEFORE.search(text, max(0, found.start() - 5), found.start())
         has_words_after = bool(space) and WORD.match(text, found.end()) is not None
         return f"{words}:{space}" if is_severity and is_first and has_words_after else words + space
 
-    return EMPHASIS.sub(replace, text).replace("**", "")
+    return EMPHASIS.sub(label, text).replace("**", "")
 
 
 # Sentences

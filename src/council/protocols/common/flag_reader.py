@@ -156,7 +156,8 @@ class _FlagReader:
         sentences = split_sentences(collapse_level_lists(text))
         for n, sentence in enumerate(sentences):
             later = sentences[n + 1 : n + 1 + MAX_LATER]
-            if match := self._find_open_mark(sentence, " ".join(_take_until_label(later))):
+            own = itertools.takewhile(lambda one: not LEVEL_LABEL.match(one), later)  # those before the next level
+            if match := self._find_open_mark(sentence, " ".join(own)):
                 earlier = sentences[n - 1] if n else ""
                 yield Problem(name_severity(match.group()), _describe(match, earlier, next(iter(later), "")))
 
@@ -223,12 +224,6 @@ MAX_BESIDE_CHARS = 300  # of a sentence, before and after the severity
 MAX_WORDS_READ = 20  # words of severity in one sentence
 MAX_LATER = 3  # sentences after a flag that may settle it
 MAX_LABEL_WORDS = 6
-
-
-def _take_until_label(sentences: Sequence[str]) -> list[str]:
-    """Return the sentences that belong to the one before them: those before the next level."""
-    end = next((n for n, sentence in enumerate(sentences) if LEVEL_LABEL.match(sentence)), len(sentences))
-    return list(sentences[:end])
 
 
 def collapse_level_lists(text: str) -> str:

@@ -95,9 +95,8 @@ ORDINARY_COLUMN = match_any("""
     auswirkung wahrscheinlichkeit probabilité probabilidad impacto importancia prioridad priorité
 """)
 PURPOSE = match_any("to for in on when für zu bei pour à dans para en")  # "critical for success"
-ARTICLE = match_any(
-    "la ma une cette sa las una mi esta the a my this"
-)  # before "critique" and "crítica", which are nouns then
+# Before "critique" and "crítica", which are nouns then
+ARTICLE = match_any("la ma une cette sa las una mi esta the a my this")
 COPULA = match_any("is are remains? was were ist sind bleibt bleiben est sont reste restent es son sigue queda")
 
 # Denials
@@ -125,9 +124,8 @@ I_SEE = match_any(r"""
 NO = match_any(r"""
     no without zero free_of lacks kein(?:e[mnrs]?)? ohne frei_von aucune?s? sans exempte?_de pas_de pas_d' ning[uú]n[oa]?s? sin libre_de
 """)
-NOBODY = match_any(
-    r"none nothing neither keine[rs] nichts weder aucune? rien ning[uú]n[oa] nada"
-)  # as a subject or an object
+# As a subject or an object
+NOBODY = match_any(r"none nothing neither keine[rs] nichts weder aucune? rien ning[uú]n[oa] nada")
 NOT = match_any(r"""
     not never nor non hardly barely cannot n['’]t rather_than less_than instead_of below short_of far_from no_longer
     nicht kaum noch statt pas jamais plutôt_que nunca ni tampoco ya_no
@@ -158,9 +156,8 @@ NOT_FOUND = match_any(r"""
     no_(?:se_)?(?:encontr|existe|queda|detect)\w*
 """)
 
-ADVICE = match_any(
-    "always remember immer stets denken_sie toujours siempre recuerde"
-)  # "Critical: always unplug it first"
+# "Critical: always unplug it first"
+ADVICE = match_any("always remember immer stets denken_sie toujours siempre recuerde")
 
 # Legends
 
@@ -209,9 +206,8 @@ SUPPOSE = match_any("if suppose assuming in_case whenever falls wenn sollten? en
 ONLY = match_any("only nur seulement solo sólo")
 INDEFINITE = match_any("an? ein(?:e[mnrs]?)? une? una")
 ANY = match_any("any every each jede[mnrs]? tout toute cualquier cada")
-NOT_DONE = match_any(
-    r"not left un\w+ ignored nothing it_is_not this_is_not nicht nichts pas rien no nada"
-)  # "CRITICAL if not fixed" is open
+# "CRITICAL if not fixed" is open
+NOT_DONE = match_any(r"not left un\w+ ignored nothing it_is_not this_is_not nicht nichts pas rien no nada")
 
 # Caveats and steps of an answer
 

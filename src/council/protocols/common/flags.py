@@ -150,7 +150,7 @@ LONE_MARK = re.compile(r"[(\[*]+\w+[)\]*]+\.?")  # "Use it. (LOW)"
 
 def count_confidence_marks(text: str) -> dict[ConfidenceLevel, int]:
     """Return how often a draft marks a claim HIGH, MEDIUM and LOW: `(HIGH)`, `**LOW**`, `Confidence: medium`."""
-    counts: dict[ConfidenceLevel, int] = {"HIGH": 0, "MEDIUM": 0, "LOW": 0}
+    counts = dict.fromkeys(LOWEST_FIRST, 0)
     column = None  # of a table, with the confidence of its rows
     for line in drop_code(text):
         is_table = TABLE_LINE.match(line) is not None
@@ -172,7 +172,7 @@ def _read_marks(line: str) -> list[ConfidenceLevel]:
     stated = [_lowest_level(found["stated"] or found["before"]) for found in STATED_MARK.finditer(line)]
     rest = STATED_MARK.sub(" ", line)
     short = [found for found in SHORT_MARK.finditer(rest) if not _is_of_other_scale(found)]
-    words = [found["bracket"] or found["bold"] or found["end"] or found["label"] for found in short]
+    words = [next(filter(None, found.groups())) for found in short]
     return [*stated, *(_lowest_level(word) for word in words if word.isupper())]
 
 
@@ -189,11 +189,8 @@ def _lowest_level(words: str) -> ConfidenceLevel:
 def is_mostly_low(text: str) -> bool:
     """Return whether a draft marks its own conclusion or most of its claims LOW."""
     counts = count_confidence_marks(text)
-    if not counts["LOW"]:
-        return False
-    if counts["LOW"] * 2 > sum(counts.values()):
-        return True
-    return any(set(_read_marks(passage)) == {"LOW"} for passage in _find_conclusions(text))
+    is_most = counts["LOW"] * 2 > sum(counts.values())
+    return is_most or any(set(_read_marks(passage)) == {"LOW"} for passage in _find_conclusions(text))
 
 
 def _find_conclusions(text: str) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
@@ -107,9 +106,8 @@ def _split_remark(value: Any) -> Any:
     """Read the reason that stands beside a ruling: `landed — it is right`, `landed: no. It is cheap.`"""
     if not isinstance(value, dict) or value.get("why") or not isinstance(value.get("landed"), str):
         return value
-    ruling, *rest = _REMARK.split(
-        re.sub(r"^\W*landed\s*[:=]\s*", "", value["landed"], flags=re.I).strip(" ."), maxsplit=1
-    )
+    said = re.sub(r"^\W*landed\s*[:=]\s*", "", value["landed"], flags=re.I).strip(" .")
+    ruling, *rest = _REMARK.split(said, maxsplit=1)
     if not rest:
         return {**value, "landed": ruling}
     is_clear = not _OTHER_RULING.search(rest[0])
@@ -193,15 +191,10 @@ def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rul
     contradictory = [name for name in severities if len(_decisions(said.get(name, ()))) > 1]
     roots = _join_issues(severities, said)
     landed = {root: _combine([name for name in roots if roots[name] == root], said) for root in roots.values()}
+    reasons = {name: next((point.why for point in points if point.why), "") for name, points in said.items()}
     rows = [
-        IssueRuling(
-            name,
-            severity,
-            landed[roots[name]],
-            next((p.why for p in said.get(name, ()) if p.why), ""),
-            roots[name] if roots[name] != name else None,
-        )
-        for name, severity in severities.items()
+        IssueRuling(name, severity, landed[root], reasons.get(name, ""), root if root != name else None)
+        for (name, severity), root in zip(severities.items(), roots.values(), strict=True)
     ]
     return Rulings(tuple(rows), tuple(contradictory), tuple(unknown))
 
@@ -221,7 +214,6 @@ def match_ids(text: str, ids: Collection[str]) -> list[str]:
     return found or [name for name in ids if _simplify(name).replace("-", "") == plain.replace("-", "")]
 
 
-@lru_cache(maxsize=1024)
 def _simplify(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 

@@ -10,7 +10,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from itertools import accumulate
+from typing import Any, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -166,16 +167,14 @@ def _iter_lines(row: LookupRow) -> Iterator[str]:
         case "name":
             yield f'Files whose name matches "{row["name"]}"'
             yield from row.get("paths") or ["none"]
-            yield from [f"and {row['more']:,} more"] if row.get("more") else []
+            if more := row.get("more"):
+                yield f"and {more:,} more"
         case "pattern":
             yield f'Lines that match "{row["pattern"]}"'
             yield from [f"{hit['path']}:{hit['line']}: {hit['text']}" for hit in row.get("hits", [])] or ["none"]
             yield from (f"{hit['path']}: not shown: {hit['why']}" for hit in row.get("left_out", []))
-            yield from (
-                [f"{format_count(row['unread'], 'file')} not searched: the limit is reached"]
-                if row.get("unread")
-                else []
-            )
+            if unread := row.get("unread"):
+                yield f"{format_count(unread, 'file')} not searched: the limit is reached"
         case _:
             yield f"File {row.get('path', '')}".strip()
 
@@ -209,9 +208,7 @@ class LookupLimit:
 
     def add(self, rows: Sequence[LookupRow]) -> list[LookupRow]:
         """Return the results as far as they fit."""
-        shown = list(rows)
-        if self.lookups is not None:
-            shown = [self._fit(row) for row in rows]
+        shown = list(rows) if self.lookups is None else [self._fit(row) for row in rows]
         self.rows += shown
         return shown
 
@@ -221,33 +218,21 @@ class LookupLimit:
             row = self._cut_file(row)
             size = estimate_tokens(_format_row(row))
         if size > self.tokens and "why" not in row:
-            row = _leave_out_result(row, f"the results are limited to {MAX_FOUND_TOKENS:,} tokens in all")
+            subject = {key: value for key, value in row.items() if key in ("look", "path", "name", "pattern")}
+            why = f"the results are limited to {MAX_FOUND_TOKENS:,} tokens in all"
+            row = cast("LookupRow", {**subject, "why": why})
         self.tokens -= min(self.tokens, size)
         return row
 
     def _cut_file(self, row: LookupRow) -> LookupRow:
         """Return a file with as many of its first lines as fit, without the content if not even one does."""
-        room, kept = self.tokens - estimate_tokens(f"File {row['path']}") - 30, []
-        for line in row["content"].splitlines(keepends=True):
-            room -= estimate_tokens(f"{row['lines']}| {line}")
-            if room < 0:
-                break
-            kept.append(line)
-        if not kept:
+        lines = row["content"].splitlines(keepends=True)
+        sizes = accumulate(estimate_tokens(f"{row['lines']}| {line}") for line in lines)
+        room = self.tokens - estimate_tokens(f"File {row['path']}") - 30
+        count = sum(size <= room for size in sizes)
+        if not count:
             return row
-        return {**row, "content": "".join(kept), "to": row["from"] + len(kept) - 1, "is_cut": True}
-
-
-def _leave_out_result(row: LookupRow, why: str) -> LookupRow:
-    refused: LookupRow = {"look": row["look"]}
-    if "path" in row:
-        refused["path"] = row["path"]
-    if "name" in row:
-        refused["name"] = row["name"]
-    if "pattern" in row:
-        refused["pattern"] = row["pattern"]
-    refused["why"] = why
-    return refused
+        return {**row, "content": "".join(lines[:count]), "to": row["from"] + count - 1, "is_cut": True}
 
 
 # Turns
@@ -294,10 +279,6 @@ async def run_hops(
     return said
 
 
-def _ignore(why: str) -> None:
-    """Do nothing."""
-
-
 def can_look(seat: Seat) -> bool:
     """Return whether a seat may look first: its member is neither an agent, nor a person, nor a small model."""
     return not seat.small and split_member(seat.member)[0] not in MEMBERS_WITHOUT_LOOKUPS
@@ -335,7 +316,7 @@ class LookingCouncil(Council):
                 request = replace(request, variables={**request.variables, "seen": seen})
         said = await super()._ask_seat(seat, request, after, watch)
         if watch:  # until the next request is sent there is nothing to stop
-            watch.has_output, watch.drop = False, _ignore
+            watch.has_output, watch.drop = False, lambda why: None
         return said
 
     async def _look_first(self, seat: Seat, request: Request, watch: SeatWatch | None) -> str:

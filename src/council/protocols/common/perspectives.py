@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -67,13 +67,18 @@ def load_preset(name: str, folder: Path | None = None) -> Preset:
     files = _find_preset_files(folder)
     wanted = name.strip().lower()
     if wanted not in files:
-        near = get_close_matches(wanted, files, n=1)
-        hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(f'unknown preset "{name}": {hint}known are {", ".join(files)}')
-    tables = _read_toml(files[wanted])
-    return Preset(
-        wanted, str(tables.get("about", "")), _parse_perspectives(tables, _format_source(files[wanted])), files[wanted]
-    )
+        raise UsageError(f'unknown preset "{name}": {list_known(wanted, list(files))}')
+    path = files[wanted]
+    tables = _read_toml(path)
+    perspectives = _parse_perspectives(tables, _format_source(path))
+    return Preset(wanted, str(tables.get("about", "")), perspectives, path)
+
+
+def list_known(name: str, known: Sequence[str]) -> str:
+    """Return the names that there are, after the one that an unknown name resembles."""
+    near = get_close_matches(name, known, n=1)
+    hint = f'did you mean "{near[0]}"? ' if near else ""
+    return f"{hint}known are {', '.join(known)}"
 
 
 def _find_preset_files(folder: Path | None) -> dict[str, Path]:
@@ -82,10 +87,9 @@ def _find_preset_files(folder: Path | None) -> dict[str, Path]:
     return shipped | from_folder
 
 
-def perspectives_from_names(names: str | Iterable[str]) -> tuple[Perspective, ...]:
-    """Return perspectives from names, given as a list or separated by commas. The focus is made from the name."""
-    listed = names.split(",") if isinstance(names, str) else list(names)
-    return _parse_perspectives({"perspectives": [name.strip() for name in listed]}, option("perspectives"))
+def perspectives_from_names(names: Sequence[str]) -> tuple[Perspective, ...]:
+    """Return perspectives from names. The focus is made from the name."""
+    return _parse_perspectives(names, option("perspectives"))
 
 
 def perspectives_from_file(path: Path) -> tuple[Perspective, ...]:
@@ -138,14 +142,8 @@ def _read_yaml(path: Path) -> Any:
         )
     try:
         return yaml.load(text, Loader)
-    except (
-        yaml.YAMLError,
-        RecursionError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-    ) as error:  # "!!int" alone
+    # A tag such as "!!int" alone raises errors of Python.
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(f"{_format_source(path)} is not valid YAML ({_format_error(error)}): fix the syntax") from None
 
 
@@ -162,9 +160,8 @@ def _parse_perspectives(tables: Any, source: str) -> tuple[Perspective, ...]:
             f"{source} contains no perspectives: list them under `perspectives`, each with a name and a focus"
         )
     perspectives = tuple(_parse_perspective(row, n, source) for n, row in enumerate(listed, 1))
-    slugs = [slugify(one.name) for one in perspectives]
-    counts = Counter(slugs)
-    if twice := next((one.name for one, name in zip(perspectives, slugs, strict=True) if counts[name] > 1), None):
+    counts = Counter(slugify(one.name) for one in perspectives)
+    if twice := next((one.name for one in perspectives if counts[slugify(one.name)] > 1), None):
         raise UsageError(f'{source} names "{twice}" twice: drop one')
     return perspectives
 
@@ -198,10 +195,7 @@ def _parse_name(text: str, source: str) -> str:
 
 def _check_entry(key: Any, value: Any, name: str, source: str) -> None:
     if key not in PERSPECTIVE_KEYS:
-        near = get_close_matches(str(key), PERSPECTIVE_KEYS, n=1)
-        hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(
-            f'{source} has an unknown key "{key}" in "{name}": {hint}known are {", ".join(PERSPECTIVE_KEYS)}'
-        )
+        known = list_known(str(key), PERSPECTIVE_KEYS)
+        raise UsageError(f'{source} has an unknown key "{key}" in "{name}": {known}')
     if not isinstance(value, str):
         raise UsageError(f'{source}: {key} of "{name}" is not a string: write it as text')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -107,7 +107,10 @@ class Points(Reply):
 
     def prose(self) -> str:
         agreed = [f"- {row.point} ({_format_labels(row.answers)})" for row in self.agreed]
-        disputed = [f"- {row.point}: {'; '.join(map(_format_side, row.sides))}" for row in self.disputed]
+        disputed = [
+            f"- {row.point}: {'; '.join(f'{_format_labels(one.answers)}: {one.position}' for one in row.sides)}"
+            for row in self.disputed
+        ]
         unique = [f"- {_format_labels([row.answer])}: {row.point}" for row in self.unique]
         parts = [("Agreed", agreed), ("Disputed", disputed), ("Only one", unique)]
         lists = [f"{title}:\n" + "\n".join(rows) for title, rows in parts if rows]
@@ -168,10 +171,6 @@ def _format_labels(labels: Sequence[str]) -> str:
     if len(labels) < 2:
         return f"Response {labels[0]}" if labels else "none"
     return f"Responses {', '.join(labels[:-1])} and {labels[-1]}"
-
-
-def _format_side(side: SideRow) -> str:
-    return f"{_format_labels(side.answers)}: {side.position}"
 
 
 # Points of seats
@@ -284,35 +283,27 @@ def read_points(reply: Points, labels: Mapping[str, str], seats: Sequence[str]) 
     def read_text(text: str) -> str:
         return single_line(replace_labels(text, names), MAX_POINT_CHARS)
 
-    disputed, dropped = [], 0
-    for row in reply.disputed:
-        held = [
-            (seat, read_text(side.position), read_text(side.assumes))
-            for side in row.sides
-            for seat in list_seats(side.answers)
-        ]
-        difference = Difference(read_text(row.point), join_sides(held))
-        if is_dispute(difference):
-            disputed.append(difference)
-        else:
-            dropped += 1
-    opposed = {_normalize(one.point) for one in disputed}
+    def read_sides(row: DisputedRow) -> Iterator[tuple[str, str, str]]:
+        for side in row.sides:
+            for seat in list_seats(side.answers):
+                yield seat, read_text(side.position), read_text(side.assumes)
+
+    differences = [Difference(read_text(row.point), join_sides(read_sides(row))) for row in reply.disputed]
+    disputed = list(filter(is_dispute, differences))
+    opposed = {"", *(_normalize(one.point) for one in disputed)}
     agreed = [AgreedPoint(read_text(row.point), list_seats(row.answers)) for row in reply.agreed]
     unique = [UniquePoint(seat, read_text(row.point)) for row in reply.unique for seat in list_seats([row.answer])]
     shared = list_seats(reply.shared_conclusion)
-    is_assessed = not (reply.is_unread("shared_conclusion") or reply.is_unread("disputed"))
-    if len(shared) < 2 and any(label not in labels for label in reply.shared_conclusion):
-        is_assessed = False  # it names a group that does not exist
+    is_unread = reply.is_unread("shared_conclusion") or reply.is_unread("disputed")
+    names_others = len(shared) < 2 and not labels.keys() >= set(reply.shared_conclusion)  # a group that does not exist
     return ComparedAnswers(
         "answered",
-        tuple(one for one in agreed if one.point and len(one.seats) > 1 and _normalize(one.point) not in opposed)[
-            :MAX_AGREED
-        ],
+        tuple(one for one in agreed if len(one.seats) > 1 and _normalize(one.point) not in opposed)[:MAX_AGREED],
         tuple(disputed[:MAX_DISPUTED]),
         tuple(one for one in unique if one.point)[:MAX_UNIQUE],
-        (shared if len(shared) > 1 else ()) if is_assessed else None,
+        None if is_unread or names_others else shared if len(shared) > 1 else (),
         tuple(unknown),
-        dropped,
+        len(differences) - len(disputed),
     )
 
 

@@ -9,21 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from council.answer_text import says_none
-from council.engine.reply_form import LIST_MARKER
-
-__all__ = [
-    "LIST_MARKER",
-    "ConfidenceField",
-    "PointList",
-    "Probability",
-    "ReplyPart",
-    "TextField",
-    "YesOrNo",
-    "one_of",
-    "read_confidence",
-    "require_text",
-    "uppercase",
-]
 
 STEM_CHARS = 5  # "modifications" has the stem of "modified"
 Synonyms = Mapping[str, str]  # value of an enum → its synonyms, separated by commas

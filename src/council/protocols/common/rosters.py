@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict
 
 from council.errors import UsageError
+from council.protocols.common.perspectives import list_known
 from council.protocols.seats import PanelContext
 from council.settings import BUILT_IN, SeatSetting
 from council.settings.config_files import config_folder, read_config
@@ -40,18 +40,13 @@ class RosterSeat(RosterMember):
     style: str
 
 
-class RosterObject(TypedDict):
-    """A roster; one that cannot be read has no chair."""
+class DescribedRoster(TypedDict):
+    """A roster, and its file or table; one that cannot be read has no chair, and the reason."""
 
     name: str
     about: str
     seats: list[RosterSeat]
     chair: RosterMember | None
-
-
-class DescribedRoster(RosterObject):
-    """A roster in a list, with its file or table, and why it cannot be read."""
-
     origin: str
     error: str | None
 
@@ -66,14 +61,6 @@ class NamedRoster:
     chair: SeatSetting
     path: Path | None = None
     about: str = ""
-
-    def as_json(self) -> RosterObject:
-        return {
-            "name": self.name,
-            "about": self.about,
-            "seats": [_format_seat(seat, self.members[seat.name]) for seat in self.seats],
-            "chair": {"model": self.chair.model, "fallback": self.chair.fallback},
-        }
 
 
 def _format_seat(seat: Seat, setting: SeatSetting) -> RosterSeat:
@@ -139,19 +126,16 @@ def list_rosters(context: PanelContext) -> dict[str, str]:
     """Return the origin of every named roster by name."""
     shipped = {path.stem: str(BUILT_IN) for path in sorted(SHIPPED_ROSTERS.glob("*.toml"))}
     files = {path.stem: str(path) for path in sorted(_user_folder(context).glob("*.toml"))}
-    return (
-        shipped | files | {name: str(context.settings.origins[f"rosters.{name}"]) for name in context.settings.rosters}
-    )
+    settings = context.settings
+    return shipped | files | {name: str(settings.origins[f"rosters.{name}"]) for name in settings.rosters}
 
 
 def describe_rosters(context: PanelContext, name: str | None = None) -> list[DescribedRoster]:
     """Return every named roster, or the requested one, with its seats and origin."""
     origins = list_rosters(context)
-    return (
-        [_describe_or_error(one, context, origins) for one in origins]
-        if name is None
-        else [_describe_roster(name, context, origins)]
-    )
+    if name is not None:
+        return [_describe_roster(name, context, origins)]
+    return [_describe_or_error(one, context, origins) for one in origins]
 
 
 def _describe_or_error(name: str, context: PanelContext, origins: Mapping[str, str]) -> DescribedRoster:
@@ -164,7 +148,14 @@ def _describe_or_error(name: str, context: PanelContext, origins: Mapping[str, s
 
 def _describe_roster(name: str, context: PanelContext, origins: Mapping[str, str]) -> DescribedRoster:
     named = _read_roster(name, context, 1, MAX_LISTED_SEATS)
-    return {**named.as_json(), "origin": origins.get(named.name, str(named.path)), "error": None}
+    return {
+        "name": named.name,
+        "about": named.about,
+        "seats": [_format_seat(seat, named.members[seat.name]) for seat in named.seats],
+        "chair": {"model": named.chair.model, "fallback": named.chair.fallback},
+        "origin": origins.get(named.name, str(named.path)),
+        "error": None,
+    }
 
 
 def _user_folder(context: PanelContext) -> Path:
@@ -183,10 +174,7 @@ def _find_file(name: str, context: PanelContext) -> Path:
 
 
 def _format_known_rosters(name: str, context: PanelContext) -> str:
-    known = list(list_rosters(context))
-    near = get_close_matches(name, known, n=1)
-    hint = f'did you mean "{near[0]}"? ' if near else ""
-    return f"{hint}known are {', '.join(known)}"
+    return list_known(name, list(list_rosters(context)))
 
 
 def _parse_roster(

@@ -72,12 +72,10 @@ def compare_answers(a: str, b: str, questions: tuple[str, str] = ("", "")) -> Re
     stances = {a.strip().lower(), b.strip().lower()}
     if stances <= STANCES:  # replies of version 0.1: equal stances on a neutral topic mean nothing
         return Result("yes/no", "conflict" if stances == {"supports", "opposes"} else None)
-    one, other = (parse_answer(text, question) for text, question in zip((a, b), questions, strict=True))
-    if one is None or other is None:
+    pair = _parse_pair(a, b, questions)
+    if pair is None or pair[0].kind != pair[1].kind:
         return UNDECIDED
-    one, other = _align_years(one, other), _align_years(other, one)
-    if one.kind != other.kind:
-        return UNDECIDED
+    one, other = pair
     if _differ_in_object(one, other):
         return Result(one.kind, None)
     relation = _compare_values(one.value, other.value, questions)
@@ -87,13 +85,19 @@ def compare_answers(a: str, b: str, questions: tuple[str, str] = ("", "")) -> Re
 
 def has_comparable_values(a: str, b: str, questions: tuple[str, str] = ("", "")) -> bool:
     """Return whether code can compare two answers: "at least 5" and "about 8" differ, but they can both be true."""
-    one, other = (parse_answer(text, question) for text, question in zip((a, b), questions, strict=True))
-    if one is None or other is None:
+    pair = _parse_pair(a, b, questions)
+    if pair is None:
         return False
-    one, other = _align_years(one, other), _align_years(other, one)
+    one, other = pair
     if isinstance(one.value, Quantity) and isinstance(other.value, Quantity):
         return _differ_in_object(one, other) or _align_units(one.value, other.value) is not None
     return isinstance(one.value, Span) and isinstance(other.value, Span)
+
+
+def _parse_pair(a: str, b: str, questions: tuple[str, str]) -> tuple[ParsedAnswer, ParsedAnswer] | None:
+    """Return the values of two answers, with a bare year beside a date as a date; None if one has none."""
+    one, other = (parse_answer(text, question) for text, question in zip((a, b), questions, strict=True))
+    return None if one is None or other is None else (_align_years(one, other), _align_years(other, one))
 
 
 def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
@@ -101,13 +105,14 @@ def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
     plain = _normalize(text)
     if not plain or _NO_VALUE.match(plain):
         return None
-    asks_for_name = bool(_NAME_QUESTION.search(question))
     asks_for_amount = _AMOUNT_QUESTION.search(question) and not _ASKS_YES_NO.match(question)
     if _NOTHING.fullmatch(plain) and asks_for_amount:
         return ParsedAnswer("number", Quantity(0.0, 0.0, _unit_in(question)[0]))
+    found = None
+    if not _NAME_QUESTION.search(question):
+        found = _parse_date(plain, bool(_WHEN_QUESTION.search(question))) or _parse_number(plain, question)
     return (
-        (None if asks_for_name else _parse_date(plain, bool(_WHEN_QUESTION.search(question))))
-        or (None if asks_for_name else _parse_number(plain, question))
+        found
         or _parse_yes_no(plain)
         or _parse_phrase(plain, question)
         or ParsedAnswer("name", plain if re.search(r"\d", plain) else name_key(plain))  # "-10 °" is not "10 °"
@@ -305,22 +310,18 @@ def _parse_number(text: str, question: str) -> ParsedAnswer | None:
     step = _place_value(found["first"]) * times
     about = bool(found["about"])
     if found["last"]:
-        last_times = _multiplier(found["last_times"])
-        if first > _to_float(found["last"]) * last_times / _multiplier(found["times"]):  # "3 to 1" is a ratio
+        last, first_times, last_times = _to_float(found["last"]), found["times"], found["last_times"]
+        if first * _multiplier(first_times) > last * _multiplier(last_times):  # "3 to 1" is a ratio
             return None
-        low_times = (
-            last_times
-            if found["last_times"] and not found["times"] and first < _to_float(found["last"])
-            else _multiplier(found["times"])
-        )
-        low, high = sorted((first * low_times * factor, _to_float(found["last"]) * last_times * factor))
+        if first < last:  # "5 to 10 million"
+            first_times = first_times or last_times
+        low, high = sorted((first * _multiplier(first_times) * factor, last * _multiplier(last_times) * factor))
         return ParsedAnswer("number", Quantity(low, high, unit, about, step), tail)
     value = first * times
     other = first * 1000 * times if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", found["first"]) and unit != "share" else None
-    low = (
-        -math.inf if found["high"] or "or less" in (found["plus"] or "") or "fewer" in (found["plus"] or "") else value
-    )
-    high = math.inf if found["low"] or (found["plus"] and math.isfinite(low)) else value
+    plus = found["plus"] or ""
+    low = -math.inf if found["high"] or plus.endswith(("less", "fewer")) else value
+    high = math.inf if found["low"] or (plus and math.isfinite(low)) else value
     return ParsedAnswer("number", Quantity(low, high, unit, about, step, other), tail)
 
 
@@ -344,11 +345,8 @@ def _spell_out(text: str) -> str:
 
 def _count_one(found: re.Match[str]) -> str:
     """Return "1 " for an article, unless a number before it makes it a rate: "$1.5k a month"."""
-    return (
-        found[0]
-        if re.search(r"\d|\b(?:one|two|three|four|five|six|ten|twelve)\b", found.string[: found.start()])
-        else "1 "
-    )
+    has_number = re.search(r"\d|\b(?:one|two|three|four|five|six|ten|twelve)\b", found.string[: found.start()])
+    return found[0] if has_number else "1 "
 
 
 def _to_percent(found: re.Match[str]) -> str:
@@ -434,11 +432,9 @@ def _compare_quantities(a: Quantity, b: Quantity, questions: tuple[str, str]) ->
         return None
     relation = _compare_intervals(a, b)
     for one, other in ((a, b), (b, a)):  # "1.200" may be a thousand two hundred
-        if (
-            one.other is not None
-            and _compare_intervals(replace(one, low=one.other, high=one.other, step=1.0), other) != relation
-        ):
-            return None
+        if one.other is not None:
+            thousands = replace(one, low=one.other, high=one.other, step=1.0)
+            relation = relation if _compare_intervals(thousands, other) == relation else None
     return relation
 
 
@@ -559,27 +555,27 @@ def _parse_date(text: str, year_alone: bool) -> ParsedAnswer | None:
         return None
     first, last = _cut(span, marks.get("part", ""))
     low, high = (-math.inf if "high" in marks else first), (math.inf if "low" in marks else last)
-    if "low" in marks and marks["low"] == "after":
+    if marks.get("low") == "after":
         low = last + 1
-    if "high" in marks and marks["high"] == "before":
+    if marks.get("high") == "before":
         high = first - 1
     return ParsedAnswer("date", Span(low, high, "about" in marks), fields.get("tail") or "")
 
 
 def _span_of(fields: dict[str, str | None]) -> tuple[int, int] | None:
     year = int(fields["year"] or 0)
-    first, last = 1, 12
-    if number := fields.get("number"):
-        first = last = int(number)
-    elif name := fields.get("month"):
-        first = last = _MONTHS[name[:3]]
+    last, length = 12, 12  # the last month of the period, and its months
+    if month := fields.get("number") or _MONTHS.get((fields.get("month") or "")[:3]):
+        last, length = int(month), 1
     elif quarter := fields.get("quarter"):
-        first, last = int(quarter) * 3 - 2, int(quarter) * 3
+        last, length = int(quarter) * 3, 3
     elif half := fields.get("half"):
-        first, last = int(half) * 6 - 5, int(half) * 6
+        last, length = int(half) * 6, 6
+    first = last - length + 1
     try:
         if day := fields.get("day"):
-            return date(year, first, int(day)).toordinal(), date(year, first, int(day)).toordinal()
+            on = date(year, first, int(day)).toordinal()
+            return on, on
         return date(year, first, 1).toordinal(), date(year, last, monthrange(year, last)[1]).toordinal()
     except ValueError:
         return None

@@ -39,10 +39,6 @@ class Clerking:
     unknown: tuple[str, ...] = ()  # ids that it named and that are no findings
     why: str = ""  # why it did not answer
 
-    @property
-    def reason(self) -> str:
-        return REASONS[self.state]
-
 
 async def ask_clerk(council: Council, findings: Sequence[Finding], *, is_off: bool) -> Clerking:
     """Ask the clerk for the groups of the findings, without the names of the judges.

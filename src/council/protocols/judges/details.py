@@ -26,13 +26,18 @@ class OpinionRow(TypedDict):
     recommendation: str
 
 
-class ChangedFinding(TypedDict):
-    """A finding that its judge withdrew or rated anew in a debate, and why."""
+class DroppedFinding(TypedDict):
+    """A finding of an earlier version's run that its judge no longer holds."""
 
     seat: str
-    id: str
     finding: str
     severity: str
+
+
+class ChangedFinding(DroppedFinding):
+    """A finding that its judge withdrew or rated anew in a debate, and why."""
+
+    id: str
     why: str
     first_severity: NotRequired[str]
 
@@ -79,14 +84,6 @@ class SingleFamilyFinding(TypedDict):
     severity: str
 
 
-class DroppedFinding(TypedDict):
-    """A finding of an earlier version's run that its judge no longer holds."""
-
-    seat: str
-    finding: str
-    severity: str
-
-
 class TradeOffRow(TypedDict):
     """What an option brings and costs, by the chair."""
 
@@ -112,23 +109,28 @@ class ConsolidationRow(TypedDict):
     shared_by: list[str]
 
 
-class ReviewDetails(TypedDict, total=False):
+class ReviewFields(TypedDict, total=False):
+    """The details of a review that its report has as fields too."""
+
+    opinions: list[OpinionRow]
+    withdrawn: list[ChangedFinding]
+    settled: list[ChangedFinding]
+    by_rule: dict[str, str | None]
+    uncorroborated: list[str]
+    grouping: GroupingRow
+
+
+class ReviewDetails(ReviewFields, total=False):
     """The details of a verdict. Earlier versions have fewer; a brainstorm and a research have only the last two."""
 
     verdicts: dict[str, VerdictHistory]
     families: dict[str, str]  # the verdict of each vendor family
     n_eff: float  # votes, where those of one family count less
     rule: str
-    by_rule: dict[str, str | None]
-    uncorroborated: list[str]
     weakened: list[str]
     inconsistent: list[str]
     critical: bool
-    opinions: list[OpinionRow]
-    withdrawn: list[ChangedFinding]
-    settled: list[ChangedFinding]
     problems: list[str]
-    grouping: GroupingRow
     converged: bool
     r2_missing: list[str]
     rounds: int

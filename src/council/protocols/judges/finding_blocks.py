@@ -96,32 +96,17 @@ def sort_for_reader(rows: Iterable[FindingRow]) -> list[FindingRow]:
 
 def select_shown(rows: Sequence[FindingRow]) -> tuple[list[FindingRow], int]:
     """Return the findings that are shown at the terminal, and the number of minor ones that are left out."""
-    severe = sum(1 for row in rows if row["severity"] != "minor")
-    room = max(0, MAX_BLOCKS - severe)
-    if len(rows) <= MAX_BLOCKS:
-        return list(rows), 0
-    shown = []
-    for row in rows:
-        if row["severity"] == "minor":
-            room -= 1
-            if room < 0:
-                continue
-        shown.append(row)
-    return shown, len(rows) - len(shown)
+    minor = [row for row in rows if row["severity"] == "minor"]
+    hidden = {id(row) for row in minor[max(0, MAX_BLOCKS - len(rows) + len(minor)) :]}
+    return [row for row in rows if id(row) not in hidden], len(hidden)
 
 
 def list_finder_ids(row: FindingRow) -> list[str]:
     """Return the ids under which judges found it, without judges that only support it or do not count."""
-    said = [one for one in row.get("by_judge") or [] if one.get("id") and not one.get("supports")]
-    ids = [str(one["id"]) for one in said if one.get("seat") in row["found_by"]]
-    supporters = {one["seat"] for one in row.get("by_judge") or [] if one.get("supports")}
+    said = row.get("by_judge") or []
+    supporters = {one["seat"] for one in said if one.get("supports")}
+    ids = [str(one["id"]) for one in said if one.get("id") and one["seat"] in row["found_by"]]
     return ids or [seat for seat in row["found_by"] if seat not in supporters]
-
-
-def list_other_holders(row: FindingRow) -> list[str]:
-    """Return the judges that hold a finding that they did not find themselves."""
-    finders = {name.partition(".F")[0] for name in list_finder_ids(row)}
-    return [seat for seat in list_holders(row) if seat not in finders]
 
 
 def format_place(row: FindingRow) -> str:
@@ -148,9 +133,7 @@ def find_fix(row: FindingRow) -> list[TextBlock]:
 
 def _limit_lines(block: TextBlock) -> TextBlock:
     lines = block.text.split("\n")
-    if len(lines) <= MAX_FIX_LINES:
-        return block
-    return block._replace(text="\n".join([*lines[:MAX_FIX_LINES], "…"]))
+    return block if len(lines) <= MAX_FIX_LINES else block._replace(text="\n".join([*lines[:MAX_FIX_LINES], "…"]))
 
 
 # At the terminal
@@ -176,11 +159,12 @@ def format_findings(rows: Sequence[FindingRow], wording: Wording, report_command
 def _format_titles(
     shared: Sequence[FindingRow], single: Sequence[FindingRow], hidden: int, wording: Wording
 ) -> dict[str, str]:
-    counts = {"shared": len(shared), "single": len(single)}
-    names = {key: wording.heading(f"{key}_title", number=count, count=count) for key, count in counts.items() if count}
-    if hidden and single:
-        names["single"] = wording.heading("single_title", number=len(single) + hidden, count=len(single) + hidden)
-    return {key: f"{TITLE_SIGN} {name}" for key, name in names.items()}
+    counts = {"shared": len(shared), "single": len(single) and len(single) + hidden}
+    return {
+        key: f"{TITLE_SIGN} {wording.heading(f'{key}_title', number=count, count=count)}"
+        for key, count in counts.items()
+        if count
+    }
 
 
 def _format_block(row: FindingRow, places: Mapping[str, str], wording: Wording) -> list[str]:
@@ -224,18 +208,19 @@ def list_details(
 
     `personas` maps seats to the names under which they are shown before their ids.
     """
+    finders = list_finder_ids(row)
+    seats = {name.partition(".F")[0] for name in finders}
     found, others = (
         wording.comma.join(_format_judge(name, personas or {}) for name in names)
-        for names in (list_finder_ids(row), list_other_holders(row))
+        for names in (finders, [seat for seat in list_holders(row) if seat not in seats])
     )
-    parts = [wording.heading("found_by_judges", judges=found)]
-    if others:
-        parts.append(wording.heading("also_held_by", judges=others))
-    if row.get("grouped_by") == "clerk" and is_shared(row):
-        parts.append(wording.heading("grouped_by_clerk"))
-    if row["disputed"]:
-        parts.append(format_disputed(row))
-    lines = [wording.semicolon.join(parts)]
+    parts = [
+        wording.heading("found_by_judges", judges=found),
+        wording.heading("also_held_by", judges=others) if others else "",
+        wording.heading("grouped_by_clerk") if row.get("grouped_by") == "clerk" and is_shared(row) else "",
+        format_disputed(row) if row["disputed"] else "",
+    ]
+    lines = [wording.semicolon.join(filter(None, parts))]
     if row.get("possibly_same"):
         names = wording.comma.join(_format_near(str(one), places, wording) for one in row["possibly_same"])
         lines.append(wording.heading("possibly_same_as", findings=names))
@@ -250,7 +235,7 @@ def _format_judge(name: str, personas: Mapping[str, str]) -> str:
 
 def _format_near(name: str, places: Mapping[str, str], wording: Wording) -> str:
     place = single_line(places.get(name, ""), 120)
-    return f"{single_line(name)}{wording.enclose(place)}" if place else single_line(name)
+    return f"{single_line(name)}{wording.enclose(place) if place else ''}"
 
 
 # In Markdown

@@ -1,22 +1,13 @@
-"""Findings of judges: parse them, check their places, and apply the changes of a second round."""
+"""Findings of judges: parse them and their ids, check their places, and apply the changes of a second round."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
-from council.protocols.judges.defects import (
-    ASIDE_KINDS,
-    WEAK_KINDS,
-    find_first_kinds,
-    find_kinds,
-    find_new_names,
-    find_shared_words,
-)
-from council.protocols.judges.finding_ids import resolve_reference, split_ids
+from council.protocols.judges.defects import ASIDE_KINDS, WEAK_KINDS, find_first_kinds, find_kinds, find_new_names
 from council.protocols.judges.locations import (
     LocationState,
     Material,
@@ -26,10 +17,12 @@ from council.protocols.judges.locations import (
     parse_location,
     parse_path,
 )
+from council.protocols.judges.replies import SecondOpinion, SettledSeverity
 from council.protocols.judges.rules import Vote
 from council.protocols.judges.scopes import Definition, find_code_names
 from council.similarity import is_similar, jaccard, stems
 from council.text_cleanup import squash, truncate
+from council.types import Seat
 
 SEVERITIES = ("critical", "significant", "minor")  # worst first
 LOCATION_STATES = ("verified", "located", "unlocated")  # best first
@@ -58,7 +51,6 @@ COMMON_WORDS = (
 )
 _COMMON_STEMS = stems(COMMON_WORDS)
 FROM_MEMORY = re.compile(r"\bfrom (?:my )?memory\b", re.IGNORECASE)
-NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +90,8 @@ class Finding:
     @property
     def file(self) -> str:
         """Return the file in the packet, else the file as stated."""
-        return self.place.path or self.stated_file
-
-    @property
-    def stated_file(self) -> str:
-        found = parse_location(self.location) or parse_location(self.ref)
-        return found[0] if found else parse_path(self.location)
+        stated = parse_location(self.location) or parse_location(self.ref)
+        return self.place.path or (stated[0] if stated else parse_path(self.location))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +103,6 @@ class Challenge:
     seat: str = ""  # the judge that challenges
     response: str = ""  # its reason
     finding: str = ""  # the id of the finding, if it names one
-
-
-def parse_findings(seat: str, rows: Iterable[Mapping[str, Any]], after: int = 0) -> list[Finding]:
-    """Parse the findings of a reply and number them; `after` is the number of earlier findings of the judge."""
-    return [parse_finding(seat, row, f"{seat}.F{n}") for n, row in enumerate(rows, after + 1)]
 
 
 def parse_finding(seat: str, row: Mapping[str, Any], finding_id: str = "") -> Finding:
@@ -148,8 +131,7 @@ def verify_finding(finding: Finding, material: Material) -> Finding:
     return replace(finding, place=place, scope=scope, new_names=find_new_names(advice, material.words(place.path)))
 
 
-PLACE_CHECKS = {
-    "found": "quote verified",
+QUOTE_PROBLEMS = {
     "not_found": "quote not found",
     "too_long": "quote too long to check",
     "ambiguous": "the quote occurs several times and no line is named",
@@ -174,11 +156,12 @@ def _describe_place(finding: Finding) -> str:
     """Return the corrected place and what the check of it found."""
     place = finding.place
     where = f"{place.path}:{place.line}" if place.line else finding.location
-    check = PLACE_CHECKS.get(place.quote) or ("line exists, no quote" if place.state == "located" else "")
     if not place.path:
         check = "no such file in the material"
-    elif not check:
-        check = "no such line in the material"
+    elif place.quote:
+        check = QUOTE_PROBLEMS.get(place.quote, "quote verified")
+    else:
+        check = "line exists, no quote" if place.state == "located" else "no such line in the material"
     stated = parse_location(finding.location)
     moved = f", stated as line {stated[1]}" if place.line and stated and stated[1] != place.line else ""
     return f"{where}{moved}, {check}" if where else "no place"
@@ -239,9 +222,8 @@ def _weigh_kind(kind: str, *, is_agreed: bool) -> int:
 def shares_line(a: Finding, b: Finding) -> bool:
     """Return whether the verified quotes of both share a line of one file."""
     one, other = a.place, b.place
-    if not (one.state == other.state == "verified" and one.path == other.path):
-        return False
-    return one.first <= other.last and other.first <= one.last
+    is_one_file = one.state == other.state == "verified" and one.path == other.path
+    return is_one_file and one.first <= other.last and other.first <= one.last
 
 
 def is_in_one_scope(a: Finding, b: Finding) -> bool:
@@ -282,36 +264,94 @@ def is_possibly_same(a: Finding, b: Finding) -> bool:
 def _shared_defect_words(a: Finding, b: Finding) -> frozenset[str]:
     """Return the shared words that name the defect: not the quoted code, not a common word, not a number."""
     code = f"{a.quote} {b.quote} {a.place.code} {b.place.code}"
-    return find_shared_words(a.description, b.description, code, _COMMON_STEMS)
+    shared = (stems(a.description) & stems(b.description)) - stems(code) - _COMMON_STEMS
+    return frozenset(word for word in shared if not word.isdigit())
+
+
+# Ids in the words of a judge: `judge-2.F1`, `attacker.F1`, `Red F1`, `F1`
+
+MAX_ID_WORDS = 6  # a longer text is a sentence that mentions an id
+MAX_NAME_WORDS = 4
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])F(?:inding)?[ #-]{0,2}(?P<number>\d{1,4})\b", re.IGNORECASE)
+_AFTER = re.compile(r"\W{0,3}(?:(?:of|by|from)\s+)?(?P<name>[\w-]+(?: [\w-]+){0,2})")
+_SEPARATOR = re.compile(r"\s*(?:[,;]|\band\b|&)\s*")
+_NO_NAME = frozenset(
+    ("finding", "findings", "id", "ids", "the", "my", "own", "mine", "see", "also", "as", "in", "with")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An id as a judge wrote it, after its names were looked up.
+
+    `id` is empty if it names no finding, or more than one. `is_bare`: it names no judge.
+    """
+
+    id: str = ""
+    is_bare: bool = False
+
+
+def list_judge_names(seats: Iterable[Seat]) -> dict[str, tuple[str, ...]]:
+    """Return the seats by every name that a judge may use for them: seat, perspective and role."""
+    names: dict[str, tuple[str, ...]] = {}
+    for seat in seats:
+        short = seat.name.partition("judge-")[2]
+        for name in dict.fromkeys(squash(one) for one in (seat.name, short, seat.perspective, seat.role)):
+            if name and not name.isdigit():
+                names[name] = (*names.get(name, ()), seat.name)
+    return names
+
+
+def split_ids(text: str) -> list[str]:
+    """Return the ids of a text that lists several: "judge-1.F1, judge-2.F2"."""
+    parts = [part for part in _SEPARATOR.split(text.strip()) if part]
+    return parts if len(parts) > 1 and all(_NUMBER.search(part) for part in parts) else [text]
+
+
+def resolve_reference(
+    text: str, known: Collection[str], names: Mapping[str, tuple[str, ...]], not_by: str = "", *, is_prose: bool = False
+) -> Reference:
+    """Look up the finding that a text names. `not_by` is a judge that is not meant if several have the name.
+
+    Words beside the number are an unknown judge, unless the text is prose that mentions an id.
+    """
+    plain = text.strip().strip("[]()`\"'*. ")
+    by_id = {one.lower(): one for one in known}
+    if plain.lower() in by_id:
+        return Reference(by_id[plain.lower()])
+    found = _NUMBER.search(plain)
+    if not found:
+        return Reference()
+    is_id = not is_prose and len(plain.split()) <= MAX_ID_WORDS
+    named = _find_judges(plain[: found.start()], plain[found.end() :], names, is_id=is_id)
+    if named is None:
+        return Reference()
+    if not named:
+        return Reference(f"F{int(found['number'])}", is_bare=True)
+    ids = [by_id.get(f"{seat}.F{int(found['number'])}".lower(), "") for seat in named]
+    ids = [one for one, seat in zip(ids, named, strict=True) if len(named) == 1 or seat != not_by]
+    return Reference(ids[0] if len(ids) == 1 else "")
+
+
+def _find_judges(
+    before: str, after: str, names: Mapping[str, tuple[str, ...]], *, is_id: bool
+) -> tuple[str, ...] | None:
+    """Return the judges that stand beside the number of a finding; empty if none is named, None if it is unknown."""
+    words = re.sub(r"['’]s\b", "", before).split()
+    for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
+        if seats := names.get(squash(" ".join(words[-count:]))):
+            return seats
+    later = _AFTER.match(after)
+    following = later["name"].split() if later else []
+    for count in range(len(following), 0, -1):
+        if seats := names.get(squash(" ".join(following[:count]))):
+            return seats
+    is_attached = bool(before) and not before[-1].isspace() and before[-1] not in "([\"'`"
+    rest = [word for word in words if squash(word) not in _NO_NAME]
+    return None if rest and (is_attached or is_id) else ()
 
 
 # Second round
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawal:
-    seat: str
-    id: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """A severity that a judge changed, with its reason."""
-
-    seat: str
-    id: str
-    severity: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Changes of one round: withdrawals, settled severities, and (judge, finding id) of every support."""
-
-    withdrawals: tuple[Withdrawal, ...] = ()
-    settlements: tuple[Settlement, ...] = ()
-    supports: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,31 +368,32 @@ class StandingFindings:
 def apply_changes(
     first: Sequence[Finding],
     added: Sequence[Finding],
-    changes: Changes,
-    names: Mapping[str, tuple[str, ...]] = NO_NAMES,
+    replies: Mapping[str, SecondOpinion],
+    names: Mapping[str, tuple[str, ...]],
 ) -> StandingFindings:
     """Return the findings after the second round. A finding remains unless its judge withdraws it with a reason.
 
     A judge that withdraws a finding and reports the same defect again corrects it: the new text replaces the old one.
-    `names` are the judges by the names that the others may use for them.
+    `replies` are those of the second round by judge, `names` the judges by the names that the others may use for them.
     """
     known = KnownFindings({finding.id: finding for finding in (*first, *added)}, names)
     problems: list[str] = []
-    gone = _accept_withdrawals(changes.withdrawals, known, problems)
+    gone = _accept_withdrawals(replies, known, problems)
     corrected = {old.id: new for old in first if old.id in gone for new in added if is_repeated(old, new)}
     gone = {finding_id: why for finding_id, why in gone.items() if finding_id not in corrected}
-    settled = _accept_settlements(changes.settlements, known, problems)
-    supporters = _accept_supports(changes.supports, known, problems)
-    held_by_others = {finding_id for finding_id, seats in supporters.items() if seats}
+    settled = _accept_settlements(replies, known, problems)
+    supporters = _accept_supports(replies, known, problems)
+    # A correction keeps the id of the first finding, by which others refer to it.
+    kept = [replace(corrected.get(one.id, one), id=one.id) for one in first]
     standing = [
         _settle(finding, settled.get(finding.id))
-        for finding in (*(_correct(one, corrected.get(one.id)) for one in first), *_drop_repeated(first, added))
-        if finding.id not in gone or finding.id in held_by_others
+        for finding in (*kept, *(new for new in added if not any(is_repeated(old, new) for old in first)))
+        if finding.id not in gone or finding.id in supporters
     ]
     return StandingFindings(
         tuple(standing),
         tuple((known[finding_id], why) for finding_id, why in gone.items()),
-        tuple((_settle(known[one.id], one), one.why) for one in settled.values()),
+        tuple((_settle(known[finding_id], one), one.why) for finding_id, one in settled.items()),
         supporters,
         tuple(problems),
     )
@@ -382,41 +423,43 @@ class KnownFindings:
         return {squash(seat): (seat,) for seat in seats} | dict(self.names)
 
 
-def _accept_withdrawals(withdrawals: Iterable[Withdrawal], known: KnownFindings, problems: list[str]) -> dict[str, str]:
+def _accept_withdrawals(
+    replies: Mapping[str, SecondOpinion], known: KnownFindings, problems: list[str]
+) -> dict[str, str]:
     gone = {}
-    for one in withdrawals:
-        finding = known.find(one.id, own=one.seat)
+    for seat, one in ((seat, one) for seat, reply in replies.items() for one in reply.withdrawn):
+        finding = known.find(one.id, own=seat)
         if finding is None:
-            problems.append(f'{one.seat} withdraws "{one.id}", which is no finding: nothing is withdrawn.')
-        elif finding.seat != one.seat:
-            problems.append(f"{one.seat} withdraws {finding.id}, a finding of {finding.seat}: it remains.")
+            problems.append(f'{seat} withdraws "{one.id}", which is no finding: nothing is withdrawn.')
+        elif finding.seat != seat:
+            problems.append(f"{seat} withdraws {finding.id}, a finding of {finding.seat}: it remains.")
         elif not one.why.strip():
-            problems.append(f"{one.seat} withdraws {finding.id} without a reason: it remains.")
+            problems.append(f"{seat} withdraws {finding.id} without a reason: it remains.")
         else:
             gone[finding.id] = one.why.strip()
     return gone
 
 
 def _accept_settlements(
-    settlements: Iterable[Settlement], known: KnownFindings, problems: list[str]
-) -> dict[str, Settlement]:
+    replies: Mapping[str, SecondOpinion], known: KnownFindings, problems: list[str]
+) -> dict[str, SettledSeverity]:
     settled = {}
-    for one in settlements:
-        finding = known.find(one.id, own=one.seat)
-        if finding is None or finding.seat != one.seat:
-            problems.append(f'{one.seat} rates "{one.id}" as {one.severity}, which is not its own finding: no change.')
+    for seat, one in ((seat, one) for seat, reply in replies.items() for one in reply.settled):
+        finding = known.find(one.id, own=seat)
+        if finding is None or finding.seat != seat:
+            problems.append(f'{seat} rates "{one.id}" as {one.severity}, which is not its own finding: no change.')
         elif not one.why.strip():
-            problems.append(f"{one.seat} rates {finding.id} as {one.severity} without a reason: no change.")
+            problems.append(f"{seat} rates {finding.id} as {one.severity} without a reason: no change.")
         elif finding.severity != one.severity:
-            settled[finding.id] = replace(one, id=finding.id)
+            settled[finding.id] = one
     return settled
 
 
 def _accept_supports(
-    supports: Iterable[tuple[str, str]], known: KnownFindings, problems: list[str]
+    replies: Mapping[str, SecondOpinion], known: KnownFindings, problems: list[str]
 ) -> dict[str, tuple[str, ...]]:
     supporters: dict[str, tuple[str, ...]] = {}
-    for seat, listed in supports:
+    for seat, listed in ((seat, listed) for seat, reply in replies.items() for listed in reply.supports):
         for text in split_ids(listed):
             finding = known.find(text, not_by=seat)
             if finding is None and known.is_bare(text):
@@ -428,20 +471,10 @@ def _accept_supports(
     return supporters
 
 
-def _settle(finding: Finding, settlement: Settlement | None) -> Finding:
+def _settle(finding: Finding, settlement: SettledSeverity | None) -> Finding:
     if settlement is None:
         return finding
     return replace(finding, severity=settlement.severity, first_severity=finding.severity)
-
-
-def _correct(finding: Finding, new: Finding | None) -> Finding:
-    """Return the finding with the text of its correction; others refer to it by its first id."""
-    return replace(new, id=finding.id) if new else finding
-
-
-def _drop_repeated(first: Sequence[Finding], added: Sequence[Finding]) -> list[Finding]:
-    """Return the new findings; one that its judge only repeats from the first round is not new."""
-    return [new for new in added if not any(is_repeated(old, new) for old in first)]
 
 
 def is_repeated(old: Finding, new: Finding) -> bool:
@@ -449,9 +482,8 @@ def is_repeated(old: Finding, new: Finding) -> bool:
     if old.seat != new.seat:
         return False
     alike = is_similar(jaccard(stems(old.description), stems(new.description)))
-    return is_same_problem(old, new) or (
-        alike and not (old.place.state == new.place.state == "verified" and not shares_line(old, new))
-    )
+    is_elsewhere = old.place.state == new.place.state == "verified" and not shares_line(old, new)
+    return is_same_problem(old, new) or (alike and not is_elsewhere)
 
 
 # Checks of votes and challenges
@@ -466,22 +498,12 @@ def find_inconsistent_judges(votes: Iterable[Vote], findings: Iterable[Finding])
 def find_challenges(finding: Finding, challenges: Iterable[Challenge]) -> list[Challenge]:
     """Return the challenges of other judges that target the finding: by its id, its wording or its line."""
     words = stems(finding.description)
-    return [
-        challenge
-        for challenge in challenges
-        if challenge.seat != finding.seat
-        and (
-            _names(finding, challenge)
-            or (
-                challenge.target == finding.seat
-                and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim))))
-            )
-        )
-    ]
 
+    def is_target(one: Challenge) -> bool:
+        is_described = _is_at(finding, one.claim) or is_similar(jaccard(words, stems(one.claim)))
+        return _names(finding, one) or (one.target == finding.seat and is_described)
 
-def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
-    return bool(find_challenges(finding, challenges))
+    return [one for one in challenges if one.seat != finding.seat and is_target(one)]
 
 
 def _names(finding: Finding, challenge: Challenge) -> bool:
@@ -501,14 +523,8 @@ def _is_at(finding: Finding, claim: str) -> bool:
 
 
 def find_survivors(
-    standing: Iterable[Finding], challenges: Iterable[Challenge], answered: Collection[str]
+    standing: Iterable[Finding], challenges: Sequence[Challenge], answered: Collection[str]
 ) -> frozenset[str]:
     """Return the judges that answered the second round and kept a challenged critical finding."""
-    against = list(challenges)
     held = (one for one in standing if one.severity == "critical" and one.seat in answered)
-    return frozenset(finding.seat for finding in held if is_challenged(finding, against))
-
-
-def find_verified_seats(findings: Iterable[Finding]) -> frozenset[str]:
-    """Return the judges with at least one verified finding."""
-    return frozenset(finding.seat for finding in findings if finding.is_verified)
+    return frozenset(finding.seat for finding in held if find_challenges(finding, challenges))

@@ -64,7 +64,7 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         given["question"] = replace(council.question, text=phrase_question(council.question, council.packet))
     prompt, reply = f"judges/{council.question.task}", REPLY_TYPES[council.question.task]
     if council.question.task == "validate" and len(parts := list_parts(council.packet)) > 1:
-        explore = partial(_explore, options.explorers, given) if options.explorers else None
+        explore = partial(run_explorers, count=options.explorers, variables=given) if options.explorers else None
         return await judge_parts(council, parts, prompt, given, explore)
     if not options.explorers:
         opinions: Round[Any] = await council.poll(council.members, prompt, reply=reply, **given)
@@ -76,10 +76,6 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         return opinion
 
     return await council.gather(council.members, act)
-
-
-async def _explore(count: int, variables: dict[str, Any], council: Council, judge: Seat) -> list[Statement[Any]]:
-    return await run_explorers(council, judge, count, variables)
 
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")
@@ -128,29 +124,23 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
     subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
 
     async def act(apart: Council, seat: Seat) -> Statement[Any]:
-        return await run_explorer(apart, seat, judge, subjects[seat.name], variables.get("question", council.question))
+        """Ask for look-ups a few times, then accept only the report."""
+        return await run_hops(
+            apart,
+            seat,
+            ("judges/explore", "judges/found"),
+            Lookups,
+            LookupLimit(),
+            Exploration,
+            judge=judge,
+            subquestion=subjects[seat.name],
+            hops=MAX_HOPS,
+            question=variables.get("question", council.question),
+            timeout=council.timeouts.get("explorer"),
+        )
 
     async with council.phase("explore"):
         return list((await council.gather(seats, act, quorum=0)).values())
-
-
-async def run_explorer(
-    council: Council, explorer: Seat, judge: Seat, subquestion: str, question: Question
-) -> Statement[Any]:
-    """Run one explorer: it asks for look-ups a few times, then only its report is accepted."""
-    return await run_hops(
-        council,
-        explorer,
-        ("judges/explore", "judges/found"),
-        Lookups,
-        LookupLimit(),
-        Exploration,
-        judge=judge,
-        subquestion=subquestion,
-        hops=MAX_HOPS,
-        question=question,
-        timeout=council.timeouts.get("explorer"),
-    )
 
 
 # Debate

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from council.engine.records import FindingRow, FindingWords
 from council.protocols.judges.findings import (
     LOCATION_STATES,
+    QUOTE_PROBLEMS,
     SEVERITIES,
     Finding,
     is_in_one_scope,
@@ -24,13 +25,6 @@ from council.protocols.judges.findings import (
     shares_subject,
 )
 from council.similarity import content_words, jaccard, stems
-
-QUOTE_NOTES = {
-    "not_found": "quote not found",
-    "too_long": "quote too long to check",
-    "ambiguous": "the quote occurs several times and no line is named",
-}
-
 
 ALIKE_ACROSS_DEFINITIONS = 0.25  # share of common words
 GroupedBy = Literal["", "clerk", "rule", "support"]  # empty: the findings of one judge
@@ -70,8 +64,8 @@ class FindingGroup:
     @property
     def found_by(self) -> tuple[str, ...]:
         """Return the judges that found it and count, one for each model that answered by fallback; else its holders."""
-        seats = {member.seat for member in self.members}.difference(self.uncounted)
-        return tuple(sorted(seats, key=_seat_key)) or self.held_by
+        finders = {member.seat for member in self.members}
+        return tuple(seat for seat in self.held_by if seat in finders) or self.held_by
 
     @property
     def held_by(self) -> tuple[str, ...]:
@@ -82,10 +76,6 @@ class FindingGroup:
     @property
     def severity(self) -> str:
         return min((member.severity for member in self.members), key=SEVERITIES.index)
-
-    @property
-    def is_security(self) -> bool:
-        return any(member.category.strip().lower() == "security" for member in self.members)
 
     @property
     def support(self) -> str:
@@ -107,7 +97,10 @@ def group_findings(
     two defects does not connect others. A support joins the judge to the group, and its own finding if it is close.
     """
     ranked = sorted(findings, key=_sort_key)
-    matcher = Matcher.build(ranked, supporters or {}, clerk)
+    known, judges = {finding.id for finding in ranked}, {finding.seat for finding in ranked}
+    sizes = [len(known.intersection(one.findings)) for one in clerk]
+    overfull = frozenset(n for n, size in enumerate(sizes) if size > len(judges) + 1)
+    matcher = Matcher(supporters or {}, clerk, overfull)
     group_of = {n: [n] for n in range(len(ranked))}
     for a, b in _match_pairs(ranked, matcher):
         first, second = group_of[a], group_of[b]
@@ -124,36 +117,13 @@ def group_findings(
 class Matcher:
     """Decides which findings may be one: by rule, by a support, or by the clerk and a check of its word."""
 
-    supported: Mapping[str, tuple[str, ...]]  # finding id → judges that support it
-    by_clerk: Mapping[str, frozenset[int]]  # finding id → numbers of the clerk's groups
-    clerk: tuple[ClerkGroup, ...] = ()
-    overfull: frozenset[int] = frozenset()  # groups that name several defects, by their number of findings
-
-    @classmethod
-    def build(
-        cls, findings: Sequence[Finding], supporters: Mapping[str, Sequence[str]], clerk: Sequence[ClerkGroup]
-    ) -> Matcher:
-        known = {finding.id: finding for finding in findings}
-        judges = len({finding.seat for finding in findings})
-        groups = [[known[one] for one in dict.fromkeys(group.findings) if one in known] for group in clerk]
-        by_clerk: dict[str, frozenset[int]] = {}
-        for n, members in enumerate(groups):
-            for member in members:
-                by_clerk[member.id] = by_clerk.get(member.id, frozenset()) | {n}
-        return cls(
-            {finding_id: tuple(seats) for finding_id, seats in supporters.items()},
-            by_clerk,
-            tuple(clerk),
-            frozenset(n for n, members in enumerate(groups) if len(members) > judges + 1),
-        )
+    supported: Mapping[str, Sequence[str]]  # finding id → judges that support it
+    clerk: Sequence[ClerkGroup]
+    overfull: frozenset[int]  # numbers of the clerk's groups that name several defects, by their number of findings
 
     def find_clerk_groups(self, a: Finding, b: Finding) -> frozenset[int]:
-        """Return the numbers of the clerk's groups that hold both findings; one judge's own findings are never
-        joined by it.
-        """
-        if a.seat == b.seat:
-            return frozenset()
-        return self.by_clerk.get(a.id, frozenset()) & self.by_clerk.get(b.id, frozenset())
+        """Return the numbers of the clerk's groups that hold both findings."""
+        return frozenset(n for n, one in enumerate(self.clerk) if a.id in one.findings and b.id in one.findings)
 
     def is_match(self, a: Finding, b: Finding) -> bool:
         if a.seat == b.seat:
@@ -194,8 +164,8 @@ def _match_pairs(findings: Sequence[Finding], matcher: Matcher) -> list[tuple[in
     for a, b in combinations(range(len(findings)), 2):
         one, other = findings[a], findings[b]
         if matcher.is_match(one, other):
-            apart = (not matcher.find_clerk_groups(one, other), not shares_line(one, other))
-            pairs.append((*apart, -_likeness(one, other), a, b))
+            by_clerk = one.seat != other.seat and bool(matcher.find_clerk_groups(one, other))
+            pairs.append((not by_clerk, not shares_line(one, other), -_likeness(one, other), a, b))
     return [(a, b) for *_, a, b in sorted(pairs)]
 
 
@@ -243,15 +213,8 @@ def find_uncounted(one: FindingGroup, withdrawn: Collection[str], voices: Mappin
 
 
 def _mark_possibly_same(groups: Sequence[FindingGroup], matcher: Matcher) -> list[FindingGroup]:
-    return [
-        replace(
-            one,
-            possibly_same=tuple(
-                other.lead.id for other in groups if other is not one and _is_close(one, other, matcher)
-            ),
-        )
-        for one in groups
-    ]
+    close = [[two.lead.id for two in groups if two is not one and _is_close(one, two, matcher)] for one in groups]
+    return [replace(one, possibly_same=tuple(ids)) for one, ids in zip(groups, close, strict=True)]
 
 
 def _is_close(one: FindingGroup, other: FindingGroup, matcher: Matcher) -> bool:
@@ -260,8 +223,7 @@ def _is_close(one: FindingGroup, other: FindingGroup, matcher: Matcher) -> bool:
     Places alone do not make two groups close if one judge reports both.
     """
     pairs = list(product(one.members, other.members))
-    named = (matcher.by_clerk.get(a.id, frozenset()) & matcher.by_clerk.get(b.id, frozenset()) for a, b in pairs)
-    if any(found - matcher.overfull for found in named):
+    if any(matcher.find_clerk_groups(a, b) - matcher.overfull for a, b in pairs):
         return True
     has_common_judge = any(a.seat == b.seat for a, b in pairs)
     return not has_common_judge and any(is_possibly_same(a, b) for a, b in pairs)
@@ -292,7 +254,8 @@ def sort_groups(groups: Iterable[FindingGroup], failing: Collection[str]) -> lis
     """Sort groups: security findings behind a FAIL first, then by severity, then by number of judges."""
 
     def sort_key(one: FindingGroup) -> tuple[Any, ...]:
-        supports = one.is_security and one.severity != "minor" and not set(one.held_by).isdisjoint(failing)
+        is_security = any(member.category.lower() == "security" for member in one.members)
+        supports = is_security and one.severity != "minor" and not set(one.held_by).isdisjoint(failing)
         return (not supports, SEVERITIES.index(one.severity), -len(one.held_by), *_sort_key(one.lead))
 
     return sorted(groups, key=sort_key)
@@ -325,6 +288,7 @@ def build_rows(groups: Iterable[FindingGroup]) -> list[FindingRow]:
 def _build_row(one: FindingGroup, fingerprint: str) -> FindingRow:
     lead, shown = one.lead, one.location_member
     location = format_place(shown) or lead.location
+    supporters: list[FindingWords] = [{"seat": seat, "id": "", "supports": True} for seat in one.supporters]
     return {
         "severity": one.severity,
         "category": lead.category,
@@ -347,7 +311,7 @@ def _build_row(one: FindingGroup, fingerprint: str) -> FindingRow:
         "line": shown.place.line if shown.place.is_file else 0,
         "location_state": shown.state,
         "location_note": _describe_quote(shown),
-        "by_judge": [*map(_build_judge_row, one.members), *map(_build_supporter_row, one.supporters)],
+        "by_judge": [*map(_build_judge_row, one.members), *supporters],
         "possibly_same": list(one.possibly_same),
         "held_by": list(one.held_by),
         "grouped_by": one.grouped_by,
@@ -362,9 +326,7 @@ def format_place(finding: Finding) -> str:
 
 
 def _describe_quote(finding: Finding) -> str:
-    if note := QUOTE_NOTES.get(finding.place.quote):
-        return note
-    return "from memory" if finding.is_from_memory else ""
+    return QUOTE_PROBLEMS.get(finding.place.quote) or ("from memory" if finding.is_from_memory else "")
 
 
 def _build_judge_row(finding: Finding) -> FindingWords:
@@ -382,7 +344,3 @@ def _build_judge_row(finding: Finding) -> FindingWords:
     if finding.first_severity:
         row["first_severity"] = finding.first_severity
     return row
-
-
-def _build_supporter_row(seat: str) -> FindingWords:
-    return {"seat": seat, "id": "", "supports": True}

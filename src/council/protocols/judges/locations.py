@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from council.engine.prompting import neutralize_marks
 from council.protocols.judges.defects import find_words
-from council.protocols.judges.scopes import Definition, Row, find_definition, read_hunk_header
+from council.protocols.judges.scopes import Definition, Line, find_definition, read_hunk_header
 from council.types import LINE_BREAK, Packet, PacketFile
 from council.unified_diff import FileDiff, parse_diff
 
@@ -26,15 +26,15 @@ _NUMBER = r"(?P<line>[1-9]\d{0,6})(?!\d)"
 _LINE_MARK = rf"(?::L?|#L|,?\s+\(?(?:at\s+|on\s+)?(?:lines?|L)\s*){_NUMBER}"
 _QUOTED = re.compile(rf"(?P<path>[^:\n]{{1,300}}?){_LINE_MARK}(?:\D.{{0,40}})?", re.IGNORECASE)  # may contain spaces
 _BARE = re.compile(rf"(?<![\w/:.\\-])(?P<path>[\w./\\@+~\[\]-]{{1,300}}){_LINE_MARK}", re.IGNORECASE)
-_NAMED = re.compile(
-    rf"\s*(?P<path>[A-Za-z]\w{{1,60}}){_LINE_MARK}\s*", re.IGNORECASE
-)  # Makefile:3, with nothing around it
+# Makefile:3, with nothing around it
+_NAMED = re.compile(rf"\s*(?P<path>[A-Za-z]\w{{1,60}}){_LINE_MARK}\s*", re.IGNORECASE)
 _PATH_WORD = re.compile(r"(?<![\w/:.\\-])[\w./\\@+~\[\]-]{1,300}")
 _TICKED = re.compile(r"`([^`\n]{1,400})`")
 _LINE_NUMBER_PREFIX = re.compile(r"^[ \t]*(?:\d{1,7}[ \t]*[+-]?|[+-])[ \t]*\|[ \t]?", re.MULTILINE)
 _LOOSE_PREFIX = re.compile(r"^[ \t]*\d{1,7}(?::|[ \t]+[+-])[ \t]", re.MULTILINE)
 _DIFF_PREFIX = re.compile(r"^[+-](?![+-])", re.MULTILINE)
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+ESCAPES = (("\\r\\n", "\n"), ('\\"', '"'), ("\\t", "\t"), ("\\n", "\n"), ("\\\\", "\\"))
 _CODE_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _COMMIT_ID = re.compile(r"\b[0-9a-f]{7,40}\b")
 COMMIT = "commit "  # start of the name of a commit message among the paths
@@ -45,20 +45,9 @@ def parse_location(text: str) -> tuple[str, int] | None:
     short = text[:MAX_TEXT_CHARS]
     if alone := _NAMED.fullmatch(short):
         return alone["path"], int(alone["line"])
-    return _find_quoted(short) or _find_bare(_TICKED.sub(r"\1", short))
-
-
-def _find_quoted(text: str) -> tuple[str, int] | None:
-    places = (_QUOTED.fullmatch(ticked[1]) for ticked in _TICKED.finditer(text))
-    return next((_to_location(place) for place in places if place and _is_file_path(place["path"])), None)
-
-
-def _find_bare(text: str) -> tuple[str, int] | None:
-    return next((_to_location(place) for place in _BARE.finditer(text) if _is_file_path(place["path"])), None)
-
-
-def _to_location(match: re.Match[str]) -> tuple[str, int]:
-    return normalize_path(match["path"]), int(match["line"])
+    quoted = filter(None, (_QUOTED.fullmatch(ticked[1]) for ticked in _TICKED.finditer(short)))
+    places = (place for place in (*quoted, *_BARE.finditer(_TICKED.sub(r"\1", short))) if _is_file_path(place["path"]))
+    return next(((normalize_path(place["path"]), int(place["line"])) for place in places), None)
 
 
 def _is_file_path(path: str) -> bool:
@@ -68,7 +57,7 @@ def _is_file_path(path: str) -> bool:
 def parse_path(text: str) -> str:
     """Return the first file in a text without a usable line: `src/auth.py`, `src/auth.py:0`; empty if there is none."""
     words = (normalize_path(found[0]).rstrip(".:,;") for found in _PATH_WORD.finditer(text[:MAX_TEXT_CHARS]))
-    return next((word for word in words if _is_file_path(word) and not word.startswith("//")), "")
+    return next(filter(_is_file_path, words), "")
 
 
 def normalize_path(path: str) -> str:
@@ -85,7 +74,7 @@ def match_file(path: str, paths: Collection[str]) -> str | None:
     if path in paths:
         return path
     wanted = path[2:] if path.startswith(("a/", "b/")) else path  # prefixes of a diff
-    ends = [name for name in paths if name == wanted or name.endswith(f"/{wanted}") or _is_absolute_form(wanted, name)]
+    ends = [name for name in paths if f"/{name}".endswith(f"/{wanted}") or _is_absolute_form(wanted, name)]
     return ends[0] if len(ends) == 1 else None
 
 
@@ -95,12 +84,6 @@ def _is_absolute_form(wanted: str, name: str) -> bool:
 
 
 # Lines of the packet
-
-
-class Line(NamedTuple):
-    number: int
-    text: str
-    old: int = 0  # the number of a removed line in the old file, as the packet shows it
 
 
 Rows = Sequence[Line | None]  # None where lines are left out: no quote goes over it
@@ -135,9 +118,8 @@ class Material:
             found.setdefault(file.path, {}).update((row[0], Line(*row)) for row in file.number_lines())
         self._contents = {path: [Side(_mark_gaps(rows))] for path, rows in found.items()}
         self._changes: dict[str, list[Side]] = {}
-        self._hunks: dict[
-            str, list[tuple[str, list[Row]]]
-        ] = {}  # the text of each header, and the lines of the new file
+        # The text of the header of each hunk, and the lines of the new file.
+        self._hunks: dict[str, list[tuple[str, list[Line]]]] = {}
         self._words: dict[str, frozenset[str]] = {}
         for section in parse_diff(diff):
             if section.path:
@@ -160,11 +142,6 @@ class Material:
         rows = [row for side in self._list_sides(path) for row in side.rows if row and row.text.strip()]
         exact = next((row for row in rows if row.number == number and not row.old), None)
         return exact or next((row for row in rows if number in (row.number, row.old)), None)
-
-    def line(self, path: str, number: int) -> str:
-        """Return the text of a line; empty if it does not exist, is blank or was not sent."""
-        found = self.find_line(path, number)
-        return found.text if found else ""
 
     def find_quote(self, path: str, quote: str, line: int = 0) -> list[tuple[int, int]]:
         """Return the first and last line of every place where the file contains the quote; whitespace is ignored.
@@ -197,9 +174,7 @@ class Material:
         if not place.line:
             return None
         wanted = "".join(quote.split()) if place.first else ""
-        contents = [
-            Row(row.number, row.text) for side in self._contents.get(place.path, []) for row in side.rows if row
-        ]
+        contents = [row for side in self._contents.get(place.path, []) for row in side.rows if row]
         for header, rows in [("", contents), *self._hunks.get(place.path, [])]:
             text = next((row.text for row in rows if row.number == place.line), "")
             if not text or (wanted and not _overlaps(text, wanted)):  # a removed line has the number of the next one
@@ -254,10 +229,10 @@ def _overlaps(text: str, squeezed: str) -> bool:
     return line in squeezed or squeezed in line
 
 
-def _list_hunks(section: FileDiff) -> list[tuple[str, list[Row]]]:
+def _list_hunks(section: FileDiff) -> list[tuple[str, list[Line]]]:
     """Return the text after `@@` and the lines of the new file of each hunk."""
     return [
-        (hunk.where.strip(), [Row(line.number, line.text) for line in hunk.list_lines() if line.sign != "-"])
+        (hunk.where.strip(), [Line(line.number, line.text) for line in hunk.list_lines() if line.sign != "-"])
         for hunk in section.hunks
     ]
 
@@ -268,13 +243,9 @@ def _quote_forms(quote: str) -> Iterable[str]:
     unnumbered = _LINE_NUMBER_PREFIX.sub("", bare)
     unmarked = _DIFF_PREFIX.sub("", unnumbered)
     loose = _LOOSE_PREFIX.sub("", bare)
-    unescaped = (
-        unnumbered.replace("\\r\\n", "\n")
-        .replace('\\"', '"')
-        .replace("\\t", "\t")
-        .replace("\\n", "\n")
-        .replace("\\\\", "\\")
-    )
+    unescaped = unnumbered
+    for escape, sign in ESCAPES:
+        unescaped = unescaped.replace(escape, sign)
     unescaped = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), unescaped)
     forms = [quote, bare, unnumbered, unmarked, unescaped, loose]
     return dict.fromkeys([*forms, *(form.rstrip(" .…") for form in forms)])
@@ -329,13 +300,7 @@ def _squeeze(rows: Rows) -> tuple[str, list[int], set[int]]:
 
 def _is_boundary(text: str, starts: set[int], at: int) -> bool:
     """Return whether a word may start or end here."""
-    if at in (0, len(text)) or at in starts:
-        return True
-    return not (_is_word(text[at - 1]) and _is_word(text[at]))
-
-
-def _is_word(sign: str) -> bool:
-    return sign.isalnum() or sign == "_"
+    return at in starts or not all(sign.isalnum() or sign == "_" for sign in (text[at - 1 : at], text[at : at + 1]))
 
 
 # Place of a finding
@@ -396,8 +361,8 @@ def _find_spans(path: str, line: int, quote: str, material: Material) -> tuple[l
 
 def _verified_place(path: str, line: int, spans: list[tuple[int, int]], material: Material, stated: bool) -> Place:
     first, last = min(spans, key=lambda span: (max(span[0] - line, line - span[1], 0), span))
-    exact = line if first <= line <= last and material.line(path, line) else first
-    code = material.line(path, exact)
+    exact = line if first <= line <= last and material.find_line(path, line) else first
+    found = material.find_line(path, exact)
     if last - first >= MAX_SHARED_LINES:
         first, last = max(first, exact - 1), min(last, max(exact + 1, first + MAX_SHARED_LINES - 1))
-    return Place("verified", path, exact, first, last, code, "found", stated)
+    return Place("verified", path, exact, first, last, found.text if found else "", "found", stated)

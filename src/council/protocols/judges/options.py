@@ -89,7 +89,7 @@ class JudgesOptions(Options):
         return names
 
     @model_validator(mode="after")
-    def _check_quick(self) -> Self:
+    def _check_combinations(self) -> Self:
         if self.quick and self.debate:
             raise ValueError(f"Error: {option('quick', True)} and {option('debate', True)} are incompatible.")
         sizes = ("deep", "mixed", "count", "explorers", "preset", "perspectives", "perspectives_file")
@@ -97,27 +97,15 @@ class JudgesOptions(Options):
             raise ValueError(
                 f"{option('quick', True)} seats one judge and cannot be combined with {option(other)}: drop one of the two"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_perspective_sources(self) -> Self:
         if self.perspectives and self.perspectives_file:
             raise ValueError(
                 f"{option('perspectives')} and {option('perspectives_file')} cannot be combined: drop one of the two"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_debate_size(self) -> Self:
         if self.debate and self.count == 1 and not self.mixed:
             one = wording(python="count=1", cli="--count=1")
             raise ValueError(
                 f"{option('debate', True)} needs at least 2 judges, but {one} seats one: raise {option('count')}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_early_stop(self) -> Self:
         if self.early_stop and not self.debate:
             raise ValueError(
                 f"{option('early_stop', True)} needs {option('debate', True)}: add it, or drop {option('early_stop')}"

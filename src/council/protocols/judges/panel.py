@@ -61,33 +61,24 @@ class JudgeCounts:
 
 
 def count_judges(
-    *,
-    perspectives: Sequence[str] = (),
-    quick: bool = False,
-    deep: bool = False,
-    families: int = 1,
-    debate: bool = False,
-    count: int | None = None,
-    explorers: int = 0,
-    default_count: int = DEFAULT_JUDGES,
-    named: int = 0,
+    options: JudgesOptions, families: int, perspectives: Sequence[str], default_count: int, named: int
 ) -> JudgeCounts:
     """Compute the number of judges.
 
     `named` is the number of members by `-m`; `default_count` applies when no flag sets a size.
     """
-    if quick:
+    if options.quick:
         return JudgeCounts(1, requested=1)
-    count = named if named > 1 else count
-    wanted = count or max(DEEP_JUDGES if deep or families > 1 else default_count, len(perspectives))
-    per_family = _apply_agent_cap(wanted, families, explorers, count=count, named=named)
-    if debate and per_family * families < 2:
+    count = named if named > 1 else options.count
+    wanted = count or max(DEEP_JUDGES if options.deep or options.mixed else default_count, len(perspectives))
+    per_family = _apply_agent_cap(wanted, families, options.explorers, count=count, named=named)
+    if options.debate and per_family * families < 2:
         raise UsageError(
             f"{option('debate', True)} needs at least 2 judges, but there is {per_family}: "
             f"raise {option('count')}, or drop {option('debate')}"
         )
     held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
-    return JudgeCounts(per_family, families, explorers, held, dropped, wanted)
+    return JudgeCounts(per_family, families, options.explorers, held, dropped, wanted)
 
 
 def _apply_agent_cap(requested: int, families: int, explorers: int, *, count: int | None, named: int) -> int:
@@ -115,10 +106,8 @@ def _apply_agent_cap(requested: int, families: int, explorers: int, *, count: in
 
 # Seats
 
-FAMILY_PREFIXES = {
-    "anthropic": "claude",
-    "openai": "codex",
-}  # seat name prefix by vendor in a mixed council; other vendors use their own name
+# Seat name prefix by vendor in a mixed council; other vendors use their own name.
+FAMILY_PREFIXES = {"anthropic": "claude", "openai": "codex"}
 HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 LEAD_SEAT = Seat("chair", "Lead")
 
@@ -128,21 +117,13 @@ def quick_panel(task: str, options: NoOptions, context: PanelContext) -> Panel:
 
 
 def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Panel:
-    _check_named_members(chosen, len(context.settings.named_members))
+    named = len(context.settings.named_members)
+    _check_named_members(chosen, named)
     lenses = _load_perspectives(chosen, context)
     first = _choose_first_member(chosen, context)
     families = _choose_families(first, chosen.families, context)
-    bench = count_judges(
-        perspectives=[lens.name for lens in lenses],
-        quick=chosen.quick,
-        deep=chosen.deep or bool(chosen.mixed),
-        families=len(families),
-        debate=chosen.debate,
-        count=chosen.count,
-        explorers=chosen.explorers,
-        default_count=_default_judge_count(chosen, context),
-        named=len(context.settings.named_members),
-    )
+    names = [lens.name for lens in lenses]
+    bench = count_judges(chosen, len(families), names, _default_judge_count(chosen, context), named)
     if len(families) > 1:
         seats = [
             (seat, SeatSetting(member, ()))  # without fallbacks, so that the families stay separate
@@ -150,7 +131,10 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
             for seat in _build_seats(bench, lenses, _seat_name_prefix(member, context))
         ]
     else:
-        members = _spread_judges(first, chosen, context)
+        members = [first]  # if the environment names it for all; else one of each vendor in turn
+        if not context.settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
+            tier = PROFILES[chosen.profile].tier if chosen.profile else "default"
+            members = spread_members(first, tier, context.settings, context.env)
         judges = _build_seats(bench, lenses, "")
         seats = [(seat, SeatSetting(members[n % len(members)])) for n, seat in enumerate(judges)]
     return Panel(
@@ -172,16 +156,15 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
 def _list_missing_families(wanted: int, found: int) -> tuple[str, ...]:
     if found >= wanted:
         return ()
-    if found == 1:
-        return ("--mixed found no second vendor family: all judges are of the first.",)
-    return (f"--mixed={wanted} found {found} vendor families: the judges are of these.",)
+    none = "--mixed found no second vendor family: all judges are of the first."
+    return (none if found == 1 else f"--mixed={wanted} found {found} vendor families: the judges are of these.",)
 
 
 def _has_named_seats(seats: Sequence[str], context: PanelContext) -> bool:
     """Return whether the user chose the members of the judges one by one."""
     settings = context.settings
     return len(settings.named_members) > 1 or any(
-        (setting := settings.seats.get(name)) and setting.model for name in seats
+        settings.seats[name].model for name in seats if name in settings.seats
     )
 
 
@@ -242,14 +225,6 @@ def _choose_first_member(options: JudgesOptions, context: PanelContext) -> str:
     return usual or (available_members(settings, context.env) or [LOCAL_CANDIDATE])[0].member
 
 
-def _spread_judges(first: str, options: JudgesOptions, context: PanelContext) -> list[str]:
-    """Return the members of the judges in turn: one of each vendor, or the one that the environment names for all."""
-    if context.settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
-        return [first]
-    tier = PROFILES[options.profile].tier if options.profile else "default"
-    return spread_members(first, tier, context.settings, context.env)
-
-
 def _choose_families(first: str, wanted: int, context: PanelContext) -> list[str]:
     """Return a member of each vendor family, at most `wanted`.
 
@@ -304,26 +279,26 @@ def _build_clerk(
     """Return the clerk of a review with several judges: a fast member, or none if only people judge."""
     if task != "validate" or options.no_clerk or counts.judges < 2:
         return []
-    chosen = _choose_clerk(first, context)
-    others = [] if context.settings.named_members else [first]
-    clerk = build_clerk([*([chosen] if chosen else []), *others], context)
+    clerk = build_clerk(_list_clerk_members(first, context), context)
     return [clerk] if clerk else []
 
 
-def _choose_clerk(first: str, context: PanelContext) -> str | None:
-    """Return the member of the clerk: `-m`, [models] fast, the fast model of the judges' vendor, the judges' member."""
+def _list_clerk_members(first: str, context: PanelContext) -> list[str]:
+    """Return the member of the clerk and its fallback: `-m`; else [models] fast or the fast model of the first vendor,
+    then the judges' member.
+    """
     settings = context.settings
-    named = [resolve_member(name, settings, context.env) for name in settings.named_members]
-    if named:
-        return next((member for member in named if not is_human(member)), None)
+    if settings.named_members:
+        named = (resolve_member(name, settings, context.env) for name in settings.named_members)
+        return [member for member in named if not is_human(member)][:1]
     configured = settings.models.get("fast")
     if configured and (found := context.resolve_or_none(configured)):
-        return found
+        return [found, first]
     try:
         fast = [one.member for one in fast_members(settings, context.env) if one.vendor == context.vendor(first)]
     except ConfigError:
         fast = []
-    return fast[0] if fast else None if is_human(first) else first
+    return [*fast[:1], first]
 
 
 def _list_warnings(counts: JudgeCounts) -> list[str]:

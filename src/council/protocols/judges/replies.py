@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from council.engine.reply import Reply, also_named
@@ -17,33 +17,6 @@ from council.wording import load_wording
 
 T = TypeVar("T")
 SCHEMA_VERSION = 2
-
-
-# Description of a verdict in the packet that `council packet` shows. A request has it as its strict reply schema.
-OUTPUT_SCHEMA: dict[str, Any] = {
-    "verdict": "PASS | WARN | FAIL",
-    "confidence": "HIGH | MEDIUM | LOW",
-    "key_insight": "the whole judgement in a single sentence",
-    "findings": [
-        {
-            "severity": "critical | significant | minor",
-            "category": "security | architecture | performance | style | another word",
-            "description": "the problem found",
-            "location": "file:line, if it has one",
-            "quote": "the line it is about, or up to three lines, copied",
-            "recommendation": "what to do about it, in a sentence",
-            "fix": "the exact change: the code or text to write instead",
-            "why": "the root cause",
-            "ref": "the file, passage or document it rests on",
-        }
-    ],
-    "recommendation": "the next step, in a sentence",
-    "schema_version": SCHEMA_VERSION,
-}
-
-
-def output_schema(task: str) -> Json | None:
-    return OUTPUT_SCHEMA if task == "validate" else None
 
 
 def _none_to_zero(value: Any) -> Any:
@@ -127,16 +100,11 @@ class ReportedFinding(ReplyPart):
 
     def prose(self) -> str:
         place = f" `{self.location}`" if self.location else ""
-        lines = [f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")]
-        advice = self.recommendation if self.recommendation != self.fix else ""
-        parts = (
-            ("Quote", self.quote),
-            ("Recommendation", advice),
-            ("Fix", self.fix),
-            ("Why", self.why),
-            ("Ref", self.ref),
-        )
-        return "\n".join(lines + [f"   - {name}: {text}" for name, text in parts if text])
+        line = f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")
+        parts = {name: getattr(self, name) for name in ("quote", "recommendation", "fix", "why", "ref")}
+        if self.recommendation == self.fix:
+            del parts["recommendation"]
+        return "\n".join([line, *(f"   - {name.capitalize()}: {text}" for name, text in parts.items() if text)])
 
 
 class Opinion(Reply):
@@ -174,6 +142,26 @@ class Opinion(Reply):
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
         """Return no findings for judges that agree, so that a plan also counts a review without a clerk."""
         return plain | {"findings": []} if agree else plain | {"verdict": "WARN" if n % 2 else "PASS"}
+
+
+def output_schema(task: str) -> Json | None:
+    """Return the description of a verdict in the packet that `council packet` shows.
+
+    A request has it as its strict reply schema.
+    """
+    if task != "validate":
+        return None
+    return {
+        "verdict": "PASS | WARN | FAIL",
+        "confidence": "HIGH | MEDIUM | LOW",
+        **_describe_fields(Opinion),
+        "findings": [{"severity": "critical | significant | minor", **_describe_fields(ReportedFinding)}],
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def _describe_fields(model: type[BaseModel]) -> Json:
+    return {name: field.description for name, field in model.model_fields.items() if field.description}
 
 
 class Objection(ReplyPart):
@@ -269,9 +257,8 @@ class SecondOpinion(Opinion, _DebateFields):
         lines += [f"Blind spot: {one}" for one in self.blind_spots]
         lines += [f"Challenge to {one.target_judge}: {one.claim} {one.response}" for one in notes.challenges]
         lines += [f"Acknowledged from {one.source_judge}: {one.point} {one.impact}" for one in notes.acknowledgments]
-        lines += [
-            f"Revised from {notes.revised_from}: {self.reason}" if notes.revised_from else f"Confirmed: {self.reason}"
-        ]
+        change = f"Revised from {notes.revised_from}" if notes.revised_from else "Confirmed"
+        lines.append(f"{change}: {self.reason}")
         filled = [line for line in lines if not line.endswith(": ")]
         return "\n\n".join([super().prose(), *filled])
 
@@ -329,13 +316,9 @@ class Option(ReplyPart):
     assessment: str = Field(description="when it would be the right choice, and how you rate it")
 
     def prose(self) -> str:
-        lines = [
-            f"### {self.name}",
-            *filter(None, [self.what]),
-            *_format_list("For", self.pros),
-            *_format_list("Against", self.cons),
-        ]
-        return "\n".join([*lines, f"Assessment: {self.assessment}"])
+        lists = [*_format_list("For", self.pros), *_format_list("Against", self.cons)]
+        what = [self.what] if self.what else []
+        return "\n".join([f"### {self.name}", *what, *lists, f"Assessment: {self.assessment}"])
 
 
 class Options(Reply):
@@ -369,11 +352,8 @@ class Facets(Reply):
     recommendation: str = Field(description="what you would do with this knowledge")
 
     def prose(self) -> str:
-        parts = [facet.prose() for facet in self.facets]
-        parts += [
-            "\n".join(_format_list("Findings", self.findings)),
-            "\n".join(_format_list("Open questions", self.open_questions)),
-        ]
+        lists = (("Findings", self.findings), ("Open questions", self.open_questions))
+        parts = [*(facet.prose() for facet in self.facets), *("\n".join(_format_list(*one)) for one in lists)]
         return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
@@ -32,15 +32,7 @@ from council.engine.records import Disagreement, FindingRow, ReportObject, SeatP
 from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
-from council.protocols.judges.details import (
-    ChangedFinding,
-    GroupingRow,
-    OpinionRow,
-    OptionRow,
-    ReviewDetails,
-    SingleFamilyFinding,
-    read_details,
-)
+from council.protocols.judges.details import OptionRow, ReviewDetails, ReviewFields, SingleFamilyFinding, read_details
 from council.protocols.judges.finding_blocks import is_shared, render_markdown_block, select_shown, sort_for_reader
 from council.protocols.judges.replies import Consolidation, Theme
 from council.text_cleanup import clean, clean_json, first_sentence, quote_tail_lines, single_line
@@ -50,6 +42,7 @@ from council.wording import Wording
 FOLDER = Path(__file__).parent
 COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
 HeaderFacts = dict[str, str | None]  # name of a heading → what the report says under it
+MAX_FACT_CHARS, MAX_ANALYSIS_FACT_CHARS = 600, 200
 MODE_FLAGS = ("deep", "mixed", "debate", "quick")
 
 
@@ -57,15 +50,15 @@ def build_header(minutes: Minutes, report: ReportObject) -> list[str]:
     """Return one line per fact, `**Name:** value`, without empty facts."""
     wording = find_wording(minutes)
     list_facts = _quick_facts if summary.report_kind(minutes) == "quick" else _full_facts
+    return _format_facts(list_facts(minutes, report, wording), wording, MAX_FACT_CHARS)
+
+
+def _format_facts(facts: HeaderFacts, wording: Wording, limit: int) -> list[str]:
     return [
-        _format_fact(wording, name, single_line(str(fact), 600))
-        for name, fact in list_facts(minutes, report, wording).items()
+        f"**{wording.heading(name)}{wording.colon.rstrip()}** {single_line(fact, limit)}"
+        for name, fact in facts.items()
         if fact
     ]
-
-
-def _format_fact(wording: Wording, name: str, fact: str) -> str:
-    return f"**{wording.heading(name)}{wording.colon.rstrip()}** {fact}"
 
 
 def _format_trust(minutes: Minutes, report: ReportObject, wording: Wording) -> str:
@@ -168,21 +161,7 @@ def build_footer(minutes: Minutes, value: ReportObject) -> list[str]:
 
 def render_analysis(minutes: Minutes, said: StatementMinutes) -> str:
     """Render what a judge said in one round. The JSON comes first so that programs can read it."""
-    reply = json.dumps(clean_json(said.reply or {}), ensure_ascii=False, indent=2)
-    seat = minutes.seat(said.seat)
-    context = {
-        "reply": reply,
-        "seat": seat,
-        "said": said,
-        "ruling": format_ruling(said.reply),
-        "facts": _analysis_facts(minutes, said),
-    }
-    return render_layout("analysis", context, FOLDER)
-
-
-def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
-    wording, seat = find_wording(minutes), minutes.seat(said.seat)
-    helpers = minutes.helpers(said.seat)
+    wording, seat, helpers = find_wording(minutes), minutes.seat(said.seat), minutes.helpers(said.seat)
     served_as_requested = said.served_by == seat.model or minutes.is_from_fork(said)
     facts: HeaderFacts = {
         "target": minutes.plan.get("target") or minutes.plan.get("question"),
@@ -194,18 +173,18 @@ def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
         "explorers": format_count(len(helpers), "explorer") if helpers else "",
         "run": minutes.run,
     }
-    return [_format_fact(wording, name, single_line(str(fact))) for name, fact in facts.items() if fact]
+    context = {
+        "reply": _format_json(said.reply or {}),
+        "seat": seat,
+        "said": said,
+        "ruling": format_ruling(said.reply),
+        "facts": _format_facts(facts, wording, MAX_ANALYSIS_FACT_CHARS),
+    }
+    return render_layout("analysis", context, FOLDER)
 
 
-class ReviewFields(TypedDict, total=False):
-    """Fields of the report of a review."""
-
-    opinions: list[OpinionRow]
-    withdrawn: list[ChangedFinding]
-    settled: list[ChangedFinding]
-    by_rule: dict[str, str | None]
-    uncorroborated: list[str]
-    grouping: GroupingRow
+def _format_json(reply: Json) -> str:
+    return json.dumps(clean_json(reply), ensure_ascii=False, indent=2)
 
 
 class JudgesVariables(TypedDict):
@@ -228,19 +207,9 @@ class JudgesView(ReportView):
         """
         if summary.report_kind(minutes) not in ("validate", "quick"):
             return {}
-        details = read_details(minutes)
-        fields: ReviewFields = {"opinions": summary.list_opinions(minutes)}
-        if withdrawn := details.get("withdrawn"):
-            fields["withdrawn"] = withdrawn
-        if settled := details.get("settled"):
-            fields["settled"] = settled
-        if by_rule := details.get("by_rule"):
-            fields["by_rule"] = by_rule
-        if uncorroborated := details.get("uncorroborated"):
-            fields["uncorroborated"] = uncorroborated
-        if grouping := details.get("grouping"):
-            fields["grouping"] = grouping
-        return fields
+        details, names = read_details(minutes), ("withdrawn", "settled", "by_rule", "uncorroborated", "grouping")
+        stored = {name: value for name in names if (value := details.get(name))}
+        return cast("ReviewFields", {"opinions": summary.list_opinions(minutes), **stored})
 
     def full_answer(self, minutes: Minutes) -> str:
         """Return the consolidation of the chair for a brainstorm or research run."""
@@ -322,6 +291,8 @@ def render_verdict_markdown(minutes: Minutes) -> str:
 def render_judges_report(minutes: Minutes, value: ReportObject) -> str:
     """Render the report file of a judges run; `value` is its report object."""
     kind, wording = summary.report_kind(minutes), find_wording(minutes)
+    # By round and in seating order, so that timing does not change the report.
+    analyses = [f"{phase.name}/{seat.name}" for phase in minutes.rounds for seat in minutes.planned_seats]
     context = {
         **wording.layout_variables(),
         "minutes": minutes,
@@ -333,7 +304,7 @@ def render_judges_report(minutes: Minutes, value: ReportObject) -> str:
         "tail": value["tail"],
         "nothing": minutes.is_empty_run,
         "answer": _format_recommendation(minutes, wording),
-        "files": _list_analysis_files(minutes),
+        "files": [minutes.files[key] for key in analyses if key in minutes.files],
     }
     return render_layout(kind, {**context, **CONTEXT_BUILDERS[kind](minutes, wording, value)}, FOLDER)
 
@@ -344,12 +315,6 @@ def _format_recommendation(minutes: Minutes, wording: Wording) -> str:
         return wording.heading("nothing_compared")
     answer = quote_tail_lines(clean(minutes.verdict.get("answer") or ""))
     return close_code_fence(answer).strip() or wording.heading("none_sentence")
-
-
-def _list_analysis_files(minutes: Minutes) -> list[str]:
-    """Return the analysis files by round and in seating order, so that timing does not change the report."""
-    keys = [f"{phase.name}/{seat.name}" for phase in minutes.rounds for seat in minutes.planned_seats]
-    return [minutes.files[key] for key in keys if key in minutes.files]
 
 
 # Validate
@@ -384,18 +349,25 @@ class ReviewVariables(TypedDict):
 def _validate_context(minutes: Minutes, wording: Wording, report: ReportObject) -> ReviewVariables:
     rows, details = summary.list_findings(minutes), read_details(minutes)
     blocks = _render_blocks(minutes, rows, wording)
+    judge = partial(summary.format_judge, minutes)
+    steel_men = {name: notes["steel_man"] for name, notes in (details.get("notes") or {}).items()}
     return {
         "heading": _format_heading(minutes, wording),
         "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes, wording)],
         "remarks": summary.list_remarks(minutes),
         "shifts": [_shift_row(one, wording) for one in minutes.verdict.get("shifts") or []],
         "opinions": list(_format_opinions(minutes, wording)),
-        "blind_spots": list(_format_blind_spots(minutes)),
+        "blind_spots": [
+            f"{judge(one['seat'])}: {format_text(one['text'])}" for one in minutes.verdict.get("blind_spots") or []
+        ],
         "withdrawn": list(map(summary.format_change, details.get("withdrawn") or [])),
         "settled": list(map(summary.format_change, details.get("settled") or [])),
         "exchanges": list(_format_exchanges(minutes, wording)),
-        "steel_men": list(_format_steel_men(minutes)),
-        "dropped": _format_dropped_findings(minutes),
+        "steel_men": [f"{judge(name)}: {format_text(text)}" for name, text in steel_men.items() if text.strip()],
+        "dropped": [
+            f"{judge(row['seat'])}: {format_text(row['finding'])} ({single_line(row['severity'])})"
+            for row in details.get("dropped") or []
+        ],
         "converged": details.get("converged"),
         "disagree": minutes.verdict.get("verdict") == "DISAGREE",
         "deferred": wording.heading("decision_is_yours"),
@@ -445,11 +417,6 @@ def _format_own_words(row: FindingRow, wording: Wording) -> Iterable[str]:
         yield "\n".join(f"- {format_text(summary.format_judge_words(one), summary.MAX_WORDS_CHARS)}" for one in said)
 
 
-def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
-    for one in minutes.verdict.get("blind_spots") or []:
-        yield f"{summary.format_judge(minutes, one['seat'])}: {format_text(one['text'])}"
-
-
 def _format_dispute(row: FindingRow) -> str:
     """Format a disputed finding with the reason of each judge that opposes it."""
     said = [f"{side['seat']}: {side['why']}" for side in row.get("disputes") or []]
@@ -463,38 +430,39 @@ def _end_sentence(sentence: str) -> str:
 
 def _build_positions(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a table of the disagreements: one column per family if there are several, else per judge."""
-    rows = minutes.verdict.get("disagreements") or []
-    heads = (
-        summary.list_families(minutes)
-        if len(summary.list_families(minutes)) > 1
-        else [seat.name for seat in minutes.planned_seats]
-    )
-    by: Literal["family", "seat"] = "family" if len(summary.list_families(minutes)) > 1 else "seat"
-    if not rows:
-        return []
-    return [
-        [wording.heading("issue"), *map(format_cell, heads)],
-        *([format_cell(row["issue"]), *_position_cells(row, by, heads)] for row in rows),
-    ]
+    rows, heads = minutes.verdict.get("disagreements") or [], summary.list_families(minutes)
+    is_mixed = len(heads) > 1
+    key: Literal["family", "seat"] = "family" if is_mixed else "seat"
+    heads = heads if is_mixed else [seat.name for seat in minutes.planned_seats]
 
-
-def _position_cells(row: Disagreement, by: Literal["family", "seat"], heads: Iterable[str]) -> list[str]:
     def format_position(one: SeatPosition) -> str:
-        name = f" ({one['seat']})" if by == "family" else ""
-        return f"{one['verdict']}: {one['why']}{name}"
+        seat = f" ({one['seat']})" if is_mixed else ""
+        return f"{one['verdict']}: {one['why']}{seat}"
 
-    return [
-        CELL_BREAK.join(format_cell(format_position(one), 600) for one in row["positions"] if one[by] == head) or "–"
-        for head in heads
-    ]
+    def format_positions(row: Disagreement, head: str) -> str:
+        return _join_cells(map(format_position, (one for one in row["positions"] if one[key] == head)))
+
+    header = [wording.heading("issue"), *map(format_cell, heads)]
+    table = [[format_cell(row["issue"]), *(format_positions(row, head) for head in heads)] for row in rows]
+    return [header, *table] if rows else []
+
+
+def _join_cells(texts: Iterable[str]) -> str:
+    return CELL_BREAK.join(format_cell(text, 600) for text in texts) or "–"
 
 
 def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
     rows: list[SingleFamilyFinding] = minutes.verdict.get("insights") or []
-    by_family = {family: [row for row in rows if row["family"] == family] for family in summary.list_families(minutes)}
     return [
-        (single_line(family), [f"({single_line(row['severity'])}) {first_sentence(row['finding'])}" for row in found])
-        for family, found in by_family.items()
+        (
+            single_line(family),
+            [
+                f"({single_line(row['severity'])}) {first_sentence(row['finding'])}"
+                for row in rows
+                if row["family"] == family
+            ],
+        )
+        for family in summary.list_families(minutes)
     ]
 
 
@@ -504,13 +472,8 @@ def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
 def _shift_row(shift: Shift, wording: Wording) -> list[str]:
     weak = f" **{wording.heading('weak_flip')}**" if shift["weak"] else ""
     changed = wording.heading("yes" if shift["changed"] else "no")
-    return [
-        format_cell(shift["seat"]),
-        shift["from"],
-        shift["to"],
-        changed,
-        format_cell(shift["reason"] or wording.heading("none_given"), 600) + weak,
-    ]
+    reason = format_cell(shift["reason"] or wording.heading("none_given"), 600)
+    return [format_cell(shift["seat"]), shift["from"], shift["to"], changed, f"{reason}{weak}"]
 
 
 def _format_exchanges(minutes: Minutes, wording: Wording) -> Iterable[str]:
@@ -524,19 +487,6 @@ def _format_exchanges(minutes: Minutes, wording: Wording) -> Iterable[str]:
             head = wording.heading("grants", judge=judge, other=other)
             point, impact = format_text(granted["point"]), format_text(granted["impact"])
             yield f"{head}{wording.colon}{_end_sentence(point)} {impact}"
-
-
-def _format_steel_men(minutes: Minutes) -> Iterable[str]:
-    for name, notes in (read_details(minutes).get("notes") or {}).items():
-        if notes["steel_man"].strip():
-            yield f"{summary.format_judge(minutes, name)}: {format_text(notes['steel_man'])}"
-
-
-def _format_dropped_findings(minutes: Minutes) -> list[str]:
-    return [
-        f"{summary.format_judge(minutes, row['seat'])}: {format_text(row['finding'])} ({single_line(row['severity'])})"
-        for row in read_details(minutes).get("dropped") or []
-    ]
 
 
 # Quick
@@ -561,7 +511,7 @@ def _quick_context(minutes: Minutes, wording: Wording, report: ReportObject) -> 
     return {
         "heading": _format_heading(minutes, wording),
         "remarks": summary.list_remarks(minutes),
-        "reply": json.dumps(clean_json(reply), ensure_ascii=False, indent=2) if reply else "",
+        "reply": _format_json(reply) if reply else "",
         "analysis": close_code_fence(quote_tail_lines(clean(text))).strip(),
     }
 
@@ -640,13 +590,9 @@ def _research_context(minutes: Minutes, wording: Wording, report: ReportObject) 
     open_ = merged_questions or [one for reply in judges.values() for one in reply.get("open_questions") or []]
     return {
         "facets": [
-            [
-                format_cell(facet["name"]),
-                format_cell(name),
-                CELL_BREAK.join(format_cell(one, 600) for one in facet["findings"]) or "–",
-            ]
+            [format_cell(one["name"]), format_cell(name), _join_cells(one["findings"])]
             for name, reply in judges.items()
-            for facet in reply.get("facets") or []
+            for one in reply.get("facets") or []
         ],
         "themes": themes or [row for row in alone if row[1]],
         "open_questions": list(map(format_text, open_)),

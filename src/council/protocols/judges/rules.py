@@ -66,11 +66,7 @@ def decide_by_corroboration(
     counted = _countable_votes(votes)
     failing = [vote for vote in counted if vote.verdict == "FAIL"]
     confirmed = len({vote.vendor for vote in failing}) > 1 and len({vote.voice or vote.seat for vote in failing}) > 1
-    weak = [
-        vote.seat
-        for vote in counted
-        if vote.verdict == "FAIL" and not confirmed and vote.seat not in verified and vote.seat not in survived
-    ]
+    weak = [] if confirmed else [vote.seat for vote in failing if vote.seat not in {*verified, *survived}]
     softened = [replace(vote, verdict="WARN") if vote.seat in weak else vote for vote in counted]
     return replace(decide_by_consensus(softened, mixed=mixed), weakened=tuple(weak))
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 TAB_WIDTH = 8  # only compared, so any width does
 MAX_LINE_CHARS = 500  # of a line that a person wrote; longer ones are generated
 
 
-class Row(NamedTuple):
+class Line(NamedTuple):
     """A line of a file with its number."""
 
     number: int
     text: str
+    old: int = 0  # the number of a removed line in the old file, as the packet shows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +93,11 @@ _PHP = (
     re.compile(rf"{_MODIFIERS}(?:{_TYPE_WORDS})\s+{_NAME}"),
 )
 HEADERS: Mapping[str, Sequence[re.Pattern[str]]] = {
-    "py": _PYTHON,
-    "pyi": _PYTHON,
-    "js": _SCRIPT,
-    "jsx": _SCRIPT,
-    "mjs": _SCRIPT,
-    "cjs": _SCRIPT,
-    "ts": _SCRIPT,
-    "tsx": _SCRIPT,
-    "mts": _SCRIPT,
-    "cts": _SCRIPT,
+    **dict.fromkeys(("py", "pyi"), _PYTHON),
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), _SCRIPT),
+    **dict.fromkeys(("java", "c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx", "cs"), _TYPED),
     "go": _GO,
     "rs": _RUST,
-    "java": _TYPED,
-    "c": _TYPED,
-    "h": _TYPED,
-    "cc": _TYPED,
-    "cpp": _TYPED,
-    "cxx": _TYPED,
-    "hh": _TYPED,
-    "hpp": _TYPED,
-    "hxx": _TYPED,
-    "cs": _TYPED,
     "rb": _RUBY,
     "php": _PHP,
 }
@@ -134,7 +119,7 @@ def find_suffix(path: str) -> str:
     return path.rpartition(".")[2].lower() if "." in path else ""
 
 
-def find_definition(path: str, rows: Sequence[Row], number: int) -> Definition | None:
+def find_definition(path: str, rows: Sequence[Line], number: int) -> Definition | None:
     """Return the definition that encloses a line of a file, or None if it is not known."""
     at = next((n for n, row in enumerate(rows) if row.number == number), -1)
     if at < 0 or len(rows[at].text) > MAX_LINE_CHARS or _CLOSER.fullmatch(rows[at].text.strip()):
@@ -146,28 +131,22 @@ def find_definition(path: str, rows: Sequence[Row], number: int) -> Definition |
     return _find_header(path, rows, at, headers) if headers else None
 
 
-def _find_header(path: str, rows: Sequence[Row], at: int, headers: Sequence[re.Pattern[str]]) -> Definition | None:
+def _find_header(path: str, rows: Sequence[Line], at: int, headers: Sequence[re.Pattern[str]]) -> Definition | None:
     hidden = _find_string_lines(rows) if headers is _PYTHON else frozenset()
     at = _skip_marks(rows, at)
     text = rows[at].text
     if name := _read_header(rows, at, headers):
         return Definition(path, name, rows[at].number, _find_functions_around(rows, at, headers, hidden))
-    inner = _measure_indent(text)
-    if text.lstrip()[:1] in (")", "]", "}", "{"):  # the end of a header or of a body has the indentation of its header
-        inner += 1
-    above = _find_header_above(rows, at, inner, headers, hidden)
+    is_end = text.lstrip()[:1] in (")", "]", "}", "{")  # of a header or of a body: indented like its header
+    above = _find_header_above(rows, at, _measure_indent(text) + is_end, headers, hidden)
     if above is None:
         return None
-    return Definition(
-        path,
-        _read_header(rows, above, headers),
-        rows[above].number,
-        _find_functions_around(rows, above, headers, hidden),
-    )
+    around = _find_functions_around(rows, above, headers, hidden)
+    return Definition(path, _read_header(rows, above, headers), rows[above].number, around)
 
 
 def _find_header_above(
-    rows: Sequence[Row], at: int, inner: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
+    rows: Sequence[Line], at: int, inner: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
 ) -> int | None:
     """Return the position of the nearest header above that is less indented than `inner`, or None."""
     for n in range(at - 1, -1, -1):
@@ -191,7 +170,7 @@ def _find_header_above(
 
 
 def _find_functions_around(
-    rows: Sequence[Row], at: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
+    rows: Sequence[Line], at: int, headers: Sequence[re.Pattern[str]], hidden: frozenset[int]
 ) -> tuple[int, ...]:
     """Return the header lines of the functions around the definition whose header is at a position."""
     found: list[int] = []
@@ -202,17 +181,16 @@ def _find_functions_around(
     return tuple(found)
 
 
-def _skip_marks(rows: Sequence[Row], at: int) -> int:
+def _skip_marks(rows: Sequence[Line], at: int) -> int:
     """Return the position of the header below a decorator; a decorator belongs to its definition."""
-    last = at
-    while (
-        _MARK.match(rows[last].text.strip()) and last + 1 < len(rows) and rows[last + 1].number - rows[last].number == 1
-    ):
-        last += 1
-    return last
+    for row, below in pairwise(rows[at:]):
+        if below.number - row.number > 1 or not _MARK.match(row.text.strip()):
+            break
+        at += 1
+    return at
 
 
-def _read_header(rows: Sequence[Row], at: int, headers: Sequence[re.Pattern[str]]) -> str:
+def _read_header(rows: Sequence[Line], at: int, headers: Sequence[re.Pattern[str]]) -> str:
     """Return the name of the definition that a line starts, or an empty text."""
     stripped = rows[at].text.strip()
     if headers is _GO and _measure_indent(rows[at].text):
@@ -241,7 +219,7 @@ _BETWEEN = re.compile(  # between the parameters and the body
 )
 
 
-def _opens_block(rest: str, below: Sequence[Row]) -> bool:
+def _opens_block(rest: str, below: Sequence[Line]) -> bool:
     """Return whether a body follows the parameters, so that a name with brackets is no call.
 
     `rest` starts with the bracket.
@@ -252,11 +230,7 @@ def _opens_block(rest: str, below: Sequence[Row]) -> bool:
         depth += (sign in "([") - (sign in ")]")
         if depth == 0:
             body = re.search(r"\{|=>|;", text[n + 1 :])
-            return (
-                body is not None
-                and body[0] != ";"
-                and _BETWEEN.fullmatch(text, n + 1, n + 1 + body.start()) is not None
-            )
+            return bool(body and body[0] != ";" and _BETWEEN.fullmatch(text, n + 1, n + 1 + body.start()))
     return False
 
 
@@ -268,7 +242,7 @@ def _measure_indent(text: str) -> int:
 _TRIPLE = re.compile(r'"""|' + r"'''")
 
 
-def _find_string_lines(rows: Sequence[Row]) -> frozenset[int]:
+def _find_string_lines(rows: Sequence[Line]) -> frozenset[int]:
     """Return the lines inside triple-quoted strings, whose indentation means nothing."""
     inside, last = "", 0
     found = set()
@@ -304,7 +278,7 @@ _SQL_STRING = re.compile(r"'(?:[^']|'')*'")
 _BATCH_END = re.compile(r"(?:go|/|//|\$\$|delimiter\b.*)\s*$", re.IGNORECASE)
 
 
-def _iter_statements(path: str, rows: Sequence[Row]) -> Iterable[tuple[int, int, Definition]]:
+def _iter_statements(path: str, rows: Sequence[Line]) -> Iterable[tuple[int, int, Definition]]:
     """Return the first and last line of each statement. One that is cut by a gap ends there."""
     start, previous = -1, 0
     dollar, is_body, has_dollars = "", False, False
@@ -323,8 +297,7 @@ def _iter_statements(path: str, rows: Sequence[Row]) -> Iterable[tuple[int, int,
         if start < 0:
             if not _STATEMENT.match(plain):
                 continue
-            start, dollar = n, ""
-            is_body, has_dollars = False, False
+            start, dollar, is_body, has_dollars = n, "", False, False
         if n - start < 6:
             head = " ".join(one.text.strip() for one in rows[start : n + 1][:6])
             made = _OBJECT.match(head)
@@ -342,7 +315,7 @@ def _iter_statements(path: str, rows: Sequence[Row]) -> Iterable[tuple[int, int,
         yield _make_statement(path, rows, start, len(rows) - 1)
 
 
-def _make_statement(path: str, rows: Sequence[Row], start: int, end: int) -> tuple[int, int, Definition]:
+def _make_statement(path: str, rows: Sequence[Line], start: int, end: int) -> tuple[int, int, Definition]:
     head = " ".join(row.text.strip() for row in rows[start : min(end, start + 2) + 1])
     found = _OBJECT.match(head) or _ALTERED.match(head)
     name = re.sub(r'["`\[\]]', "", found["name"]).rpartition(".")[2] if found else ""
@@ -354,7 +327,7 @@ def _make_statement(path: str, rows: Sequence[Row], start: int, end: int) -> tup
 _FUNCTION_WORDS = re.compile(r"(?:async\s+)?(?:def|func|fn|function)\b")
 
 
-def read_hunk_header(path: str, header: str, rows: Sequence[Row], number: int) -> Definition | None:
+def read_hunk_header(path: str, header: str, rows: Sequence[Line], number: int) -> Definition | None:
     """Return the definition that the header of a hunk names if a line lies in it, or None.
 
     Git names the last line before the hunk that starts in the first column. It encloses a line if everything between is

@@ -11,7 +11,7 @@ from council.engine.records import Disagreement, FindingRow, FindingWords
 from council.protocols.judges.details import ChangedFinding, OpinionRow, read_details
 from council.protocols.judges.finding_blocks import format_findings, is_shared, sort_for_reader
 from council.text_cleanup import clean, cut_words, first_sentence, shorten_sentences, single_line
-from council.types import Json, TrustFactRow
+from council.types import Json
 from council.wording import Wording
 
 JUDGE_TASKS = ("validate", "brainstorm", "research")
@@ -90,7 +90,8 @@ def format_seat_verdict(minutes: Minutes, seat: SeatMinutes) -> str:
     reply = last_replies(minutes).get(seat.name) or {}
     if not reply.get("verdict"):
         return describe_state(final_state(seat.state, minutes.stopped))
-    doubt = f", {describe_stale_verdict(minutes, seat.name)}" if describe_stale_verdict(minutes, seat.name) else ""
+    stale = describe_stale_verdict(minutes, seat.name)
+    doubt = f", {stale}" if stale else ""
     return f"{reply['verdict']} ({reply.get('confidence') or 'no confidence given'}{doubt})"
 
 
@@ -124,13 +125,8 @@ def list_findings(minutes: Minutes) -> list[FindingRow]:
     return [
         _ungrouped_finding(name, row, len(last_replies(minutes)))
         for name, reply in last_replies(minutes).items()
-        for row in _list_stated_findings(reply)
+        for row in reply.get("findings") or []
     ]
-
-
-def _list_stated_findings(reply: Json) -> list[FindingRow]:
-    rows: list[FindingRow] = reply.get("findings") or []
-    return [row for row in rows if isinstance(row, dict)]
 
 
 def _ungrouped_finding(name: str, row: FindingRow, of: int) -> FindingRow:
@@ -166,11 +162,6 @@ def list_opinions(minutes: Minutes) -> list[OpinionRow]:
     ]
 
 
-def _format_shared_member(fact: TrustFactRow) -> str:
-    seats = fact.get("seats") or []
-    return f"{fact['detail']} as {', '.join(seats)}" if seats else fact["detail"]
-
-
 def list_remarks(minutes: Minutes) -> list[str]:
     """List the reasons to double-check the verdict."""
     fields = read_details(minutes)
@@ -187,10 +178,10 @@ def list_remarks(minutes: Minutes) -> list[str]:
         for shift in minutes.verdict.get("shifts") or []
         if shift.get("weak")
     ]
+    shared_facts = [fact for fact in minutes.verdict.get("trust_facts") or [] if fact["kind"] == "shared_member"]
     shared = [
-        f"One model answered for several judges by fallback ({single_line(_format_shared_member(fact))}): its findings count once."
-        for fact in minutes.verdict.get("trust_facts") or []
-        if fact["kind"] == "shared_member"
+        f"One model answered for several judges by fallback ({single_line(' as '.join(filter(None, names)))}): its findings count once."
+        for names in ((fact["detail"], ", ".join(fact.get("seats") or [])) for fact in shared_facts)
     ]
     return [*shared, *inconsistent, *weakened, *flips, *map(single_line, fields.get("problems") or [])]
 
@@ -253,13 +244,8 @@ def _format_stand_ins(minutes: Minutes, family: str) -> str:
 
 
 def _format_family_states(minutes: Minutes, family: str) -> str:
-    return ", ".join(
-        dict.fromkeys(
-            describe_state(final_state(seat.state, minutes.stopped))
-            for seat in minutes.planned_seats
-            if seat.vendor == family
-        )
-    )
+    states = [seat.state for seat in minutes.planned_seats if seat.vendor == family]
+    return ", ".join(dict.fromkeys(describe_state(final_state(state, minutes.stopped)) for state in states))
 
 
 def _format_opinions(minutes: Minutes) -> list[str]:
@@ -303,53 +289,46 @@ def format_change(row: ChangedFinding) -> str:
 
 
 def _format_overview(minutes: Minutes) -> list[str]:
-    """Format one line per finding that several judges hold, if the list is too long for one look."""
+    """Format one line per finding that several judges hold, if the list is too long for one look.
+
+    `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of it.
+    """
     rows = sort_for_reader(list_findings(minutes))
     shared = [row for row in rows if is_shared(row)]
     if not shared or len(rows) <= MAX_LISTED_FINDINGS:
         return []
-    lines = [_format_overview_line(row) for row in shared[:MAX_LISTED_FINDINGS]]
-    more = len(shared) - MAX_LISTED_FINDINGS
-    lines += [f"and {more} more"] if more > 0 else []
+    lines = []
+    for row in shared:
+        place = single_line(row["location"] or row["category"], 120)
+        defect = single_line(row.get("defect") or first_sentence(row["description"]), 10 * MAX_DEFECT_CHARS)
+        head = f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']})"
+        lines.append(f"{head}: {cut_words(defect, MAX_DEFECT_CHARS)}")
+    if (more := len(lines) - MAX_LISTED_FINDINGS) > 0:
+        lines[MAX_LISTED_FINDINGS:] = [f"and {more} more"]
     return [f"{'shared':<{KIND_WIDTH}}{line}" for line in lines]
-
-
-def _format_overview_line(row: FindingRow) -> str:
-    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of
-    it.
-    """
-    place = single_line(row["location"] or row["category"], 120)
-    defect = single_line(row.get("defect") or first_sentence(row["description"]), 10 * MAX_DEFECT_CHARS)
-    return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}): {cut_words(defect, MAX_DEFECT_CHARS)}"
 
 
 def _format_disputes(minutes: Minutes) -> list[str]:
     """Format the positions of families that disagree; those of judges are in their own lines."""
     rows = (minutes.verdict.get("disagreements") or []) if _is_disagreement(minutes) else []
-    return [
-        f"{'disputed':<{KIND_WIDTH}}{single_line(row['issue'])}: {' / '.join(_format_positions(minutes, row))}"
-        for row in rows
-    ]
+    positions = [(row, " / ".join(_format_positions(minutes, row))) for row in rows]
+    return [f"{'disputed':<{KIND_WIDTH}}{single_line(row['issue'])}: {held}" for row, held in positions]
 
 
 def _format_positions(minutes: Minutes, row: Disagreement) -> list[str]:
     """Format one position per family, with the reasons of its judges."""
-    ruled = read_details(minutes).get("families") or {}
-    held = {
-        family: [one["why"] for one in row["positions"] if (one["family"], one["verdict"]) == (family, verdict)]
-        for family, verdict in ruled.items()
-    }
-    return [
-        _shorten_line(f"{family} {ruled[family]}: {'; '.join(dict.fromkeys(whys))}", MAX_REASON_CHARS)
-        for family, whys in held.items()
-    ]
+    lines = []
+    for held in (read_details(minutes).get("families") or {}).items():
+        whys = dict.fromkeys(one["why"] for one in row["positions"] if (one["family"], one["verdict"]) == held)
+        lines.append(_shorten_line(f"{' '.join(held)}: {'; '.join(whys)}", MAX_REASON_CHARS))
+    return lines
 
 
 def _format_shifts(minutes: Minutes) -> list[str]:
-    changed = [shift for shift in minutes.verdict.get("shifts") or [] if shift["changed"]]
     return [
         f"{'shifted':<{KIND_WIDTH}}{single_line(one['seat'])} {one['from']} → {one['to']}: {_shorten_line(one['reason'] or 'no reason given', MAX_REASON_CHARS)}"
-        for one in changed
+        for one in minutes.verdict.get("shifts") or []
+        if one["changed"]
     ]
 
 
@@ -358,12 +337,9 @@ def _format_next_step(minutes: Minutes) -> list[str]:
         written = format_count(len(last_replies(minutes)), "opinion")
         return [f"{'next step':<{KIND_WIDTH}}council resume {minutes.run} ({written} so far)"]
     answer = _shorten_line(clean(minutes.verdict.get("answer") or ""), MAX_REASON_CHARS)
-    yours = (
-        "the families disagree, and the decision is yours; the most severe finding: "
-        if _is_disagreement(minutes)
-        else ""
-    )
-    return [f"{'next step':<{KIND_WIDTH}}{yours}{answer}"] if answer else []
+    yours = "the families disagree, and the decision is yours; the most severe finding: "
+    answer = f"{yours}{answer}" if answer and _is_disagreement(minutes) else answer
+    return [f"{'next step':<{KIND_WIDTH}}{answer}"] if answer else []
 
 
 def _is_disagreement(minutes: Minutes) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from council.engine.agreement import list_shared_voices, round_voices
 from council.engine.council import Council
 from council.engine.records import Disagreement, Dissent, SeatPosition, SeatText, Shift
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
-from council.protocols.judges.clerk import Clerking
+from council.protocols.judges.clerk import REASONS, Clerking
 from council.protocols.judges.details import (
     ChangedFinding,
     DebateNotesRow,
@@ -21,8 +22,7 @@ from council.protocols.judges.details import (
     SingleFamilyFinding,
     VerdictHistory,
 )
-from council.protocols.judges.finding_ids import list_judge_names
-from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
+from council.protocols.judges.findings import Finding, StandingFindings, list_judge_names
 from council.protocols.judges.groups import (
     FindingGroup,
     build_rows,
@@ -34,7 +34,7 @@ from council.protocols.judges.groups import (
 from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.parts import list_unanswered
-from council.protocols.judges.replies import DebateNotes, Opinion, SecondOpinion
+from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import ConfidenceLevel, Consensus, Vote
 from council.text_cleanup import cut_words, first_sentence, single_line, squash
 from council.types import (
@@ -42,7 +42,6 @@ from council.types import (
     Agreement,
     Difference,
     OutcomeFacts,
-    OutcomeKind,
     Packet,
     Round,
     Side,
@@ -73,14 +72,21 @@ def build_verdict(
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
     votes = _list_votes(final)
-    held, challenges = _list_held_findings(standing), _collect_challenges(r1, r2)
+    withdrawn = {finding.id: why for finding, why in standing.withdrawn}
+    held = [one for one in standing.findings if one.id not in withdrawn]  # by their own judges; others may support more
+    challenges = _collect_challenges(r1, r2)
     results = _apply_rules(options, votes, held, finding_rules.find_survivors(held, challenges, r2))
     result = results[options.rule]
     voices, voice_count = _find_voices(r1, r2)
-    groups = _group_findings(standing, challenges, votes, voices, voice_count, clerking)
+    groups = [
+        replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
+        for one in group_findings(standing.findings, voice_count, standing.supporters, clerking.groups)
+        for against in [_list_opponents(one, challenges, withdrawn)]
+    ]
+    groups = sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
     clerk_problems = _check_clerk(council, clerking, groups)
-    outcomes = [*(one.outcome for one in r1.values()), *(one.outcome for one in r2.values())]
-    cut_material = [cut for outcome in outcomes for cut in outcome.cut_material]
+    rounds: tuple[Round[Any], ...] = (r1, r2)
+    cut_material = [cut for one in rounds for said in one.values() for cut in said.outcome.cut_material]
     holes = [*packet.holes, *dict.fromkeys(cut_material), *list_unanswered(r1)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
@@ -114,13 +120,15 @@ def build_verdict(
         "grouping": {
             "by": "clerk" if clerking.state == "answered" else "rule",
             "clerk": clerking.state,
-            "why": clerking.reason,
+            "why": REASONS[clerking.state],
         },
         "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
         "r2_missing": list(r2.absent),
         "rounds": 2 if r2 else 1,
         "fidelity": "full",
-        "notes": {name: _dump_notes(statement.reply.debate_notes) for name, statement in r2.items()},
+        "notes": {
+            name: cast("DebateNotesRow", statement.reply.debate_notes.model_dump()) for name, statement in r2.items()
+        },
         "quick": options.quick,
         "profile": options.profile,
         "mixed": options.mixed,
@@ -148,7 +156,7 @@ def build_verdict(
         caveats=(f"{packet.substitution[0].upper()}{packet.substitution[1:]}.",) if packet.substitution else (),
         trust_facts=(
             *([TrustFact("disagree")] if verdict == "DISAGREE" else []),
-            *_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts),
+            *_list_trust_facts(packet, rounds, standing.findings, inconsistent, shifts),
             *_list_dispute_facts(groups),
             *_list_support_facts((first, votes), standing.findings),
         ),
@@ -163,21 +171,16 @@ def collect_standing(r1: Round[Opinion], r2: Round[SecondOpinion], material: Mat
         for name, said in r2.items()
         for one in read_findings(name, said.reply, material, after=len(r1[name].reply.findings))
     ]
-    return finding_rules.apply_changes(first, added, _collect_changes(r2), list_judge_names(r1.seats))
+    return finding_rules.apply_changes(
+        first, added, {name: said.reply for name, said in r2.items()}, list_judge_names(r1.seats)
+    )
 
 
 def read_findings(seat: str, reply: Opinion, material: Material, after: int = 0) -> list[Finding]:
-    rows = [row.model_dump() for row in reply.findings]
-    return [finding_rules.verify_finding(one, material) for one in finding_rules.parse_findings(seat, rows, after)]
-
-
-def _collect_changes(r2: Round[SecondOpinion]) -> Changes:
-    replies = [(name, statement.reply) for name, statement in r2.items()]
-    return Changes(
-        tuple(Withdrawal(name, one.id, one.why) for name, reply in replies for one in reply.withdrawn),
-        tuple(Settlement(name, one.id, one.severity, one.why) for name, reply in replies for one in reply.settled),
-        tuple((name, one) for name, reply in replies for one in reply.supports),
-    )
+    """Return the checked findings of a reply; `after` is the number of earlier findings of the judge."""
+    rows = enumerate(reply.findings, after + 1)
+    found = (finding_rules.parse_finding(seat, row.model_dump(), f"{seat}.F{n}") for n, row in rows)
+    return [finding_rules.verify_finding(one, material) for one in found]
 
 
 def _change_row(finding: Finding, why: str) -> ChangedFinding:
@@ -214,8 +217,7 @@ def _list_trust_facts(
     severe = [one for one in findings if one.severity != "minor"]
     if severe and not any(one.is_verified for one in severe):
         facts.append(TrustFact("no_quote", count=len(severe)))
-    weak = tuple(one["seat"] for one in shifts if one["weak"])
-    if weak:
+    if weak := tuple(one["seat"] for one in shifts if one["weak"]):
         facts.append(TrustFact("weak_flip", seats=weak, count=len(weak)))
     if inconsistent:
         facts.append(TrustFact("inconsistent", seats=tuple(inconsistent), count=len(inconsistent)))
@@ -232,9 +234,7 @@ def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> tuple[Ag
 
 def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
     disputed = [group for group in groups if group.disputes]
-    if not disputed:
-        return []
-    return [TrustFact("contested_points", _name_group(disputed[0]), count=len(disputed))]
+    return [TrustFact("contested_points", _name_group(disputed[0]), count=len(disputed))] if disputed else []
 
 
 def _name_group(one: FindingGroup) -> str:
@@ -254,24 +254,21 @@ def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Fin
     """Return what speaks for the verdict. `rounds` are the first and the last votes: a changed one is no agreement."""
     verdicts = {vote.verdict for votes in rounds for vote in votes}
     voices = min(len({vote.voice or vote.seat for vote in votes}) for votes in rounds)
-    facts = []
-    if voices > 1 and len(verdicts) == 1:
-        facts.append(TrustFact("same_verdict", verdicts.pop(), count=len(rounds[0])))
-    verified = sum(1 for one in findings if one.is_verified)
-    if verified:
+    is_same = voices > 1 and len(verdicts) == 1
+    facts = [TrustFact("same_verdict", verdicts.pop(), count=len(rounds[0]))] if is_same else []
+    if verified := sum(one.is_verified for one in findings):
         facts.append(TrustFact("verified_findings", count=verified, total=len(findings)))
     return facts
 
 
 def _describe_outcome(verdict: str | None, voted: str | None, votes: Sequence[Vote]) -> OutcomeFacts | None:
     """Return how the judges voted; `voted` is the verdict before it was capped."""
-    if verdict is None or not votes:
+    if verdict is None:
         return None
     if verdict == "DISAGREE":
         return OutcomeFacts("split", word=verdict, total=len(votes))
-    count = sum(1 for vote in votes if vote.verdict == voted)
-    kind: OutcomeKind = "votes" if verdict == voted else "capped"
-    return OutcomeFacts(kind, word=verdict, count=count, total=len(votes))
+    count = sum(vote.verdict == voted for vote in votes)
+    return OutcomeFacts("votes" if verdict == voted else "capped", word=verdict, count=count, total=len(votes))
 
 
 def _list_differences(
@@ -283,15 +280,15 @@ def _list_differences(
     for said in final.values():
         by_verdict.setdefault(said.reply.verdict, []).append(said)
     if len(by_verdict) > 1:
-        sides = [
+        sides = (
             Side(tuple(said.seat.name for said in group), f"{word}: {_last_words(r1, group[0], 'key_insight')}")
             for word, group in by_verdict.items()
-        ]
+        )
         found.append(Difference("", tuple(sides)))
     for group in groups:
         if group.disputes:
-            sides = [Side(tuple(group.held_by), _name_group(group))]
-            found.append(Difference("", (*sides, *(Side((seat,), why) for seat, why in group.disputes))))
+            against = (Side((seat,), why) for seat, why in group.disputes)
+            found.append(Difference("", (Side(group.held_by, _name_group(group)), *against)))
     return found
 
 
@@ -301,17 +298,17 @@ def _list_verdicts(statements: Mapping[str, Statement[Opinion]]) -> list[str]:
 
 def _collect_challenges(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
     names = list_judge_names(r1.seats)
+
+    def resolve(name: str) -> str:
+        """Return the seat that a judge names by its perspective or role; a name that fits several or none stays."""
+        seats = names.get(squash(name), ())
+        return seats[0] if len(seats) == 1 else name
+
     return [
-        finding_rules.Challenge(_resolve_judge(one.target_judge, names), one.claim, name, one.response, one.finding)
+        finding_rules.Challenge(resolve(one.target_judge), one.claim, name, one.response, one.finding)
         for name, statement in r2.items()
         for one in statement.reply.debate_notes.challenges
     ]
-
-
-def _resolve_judge(name: str, names: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the seat that a judge names by its perspective or role; a name that fits several or none stays."""
-    seats = names.get(squash(name), ())
-    return seats[0] if len(seats) == 1 else name
 
 
 def _list_blind_spots(r2: Round[SecondOpinion]) -> list[SeatText]:
@@ -328,13 +325,9 @@ def _apply_rules(
 ) -> dict[str, Consensus]:
     """Return the result of each rule; the gate may use another one than the run."""
     several = may_disagree(options, votes)
-    verified = finding_rules.find_verified_seats(findings)
-    return {
-        "consensus": consensus_rules.decide_by_consensus(votes, mixed=several),
-        "corroborated": consensus_rules.decide_by_corroboration(
-            votes, mixed=several, verified=verified, survived=survived
-        ),
-    }
+    verified = {finding.seat for finding in findings if finding.is_verified}
+    corroborated = consensus_rules.decide_by_corroboration(votes, mixed=several, verified=verified, survived=survived)
+    return {"consensus": consensus_rules.decide_by_consensus(votes, mixed=several), "corroborated": corroborated}
 
 
 def _check_clerk(council: Council, clerking: Clerking, groups: list[FindingGroup]) -> list[str]:
@@ -346,8 +339,7 @@ def _check_clerk(council: Council, clerking: Clerking, groups: list[FindingGroup
     if clerking.unknown:
         listed = ", ".join(f'"{single_line(label, 40)}"' for label in clerking.unknown[:5])
         problems.append(f"The clerk named {listed}, which {'is' if len(clerking.unknown) == 1 else 'are'} no finding.")
-    wild = sum(rows > 2 for _, rows in split)
-    if wild:
+    if wild := sum(rows > 2 for _, rows in split):
         many = "a group" if wild == 1 else f"{wild} groups"
         problems.append(f"The clerk's word for {many} was not followed: {NOT_CONFIRMED}.")
     return problems
@@ -358,15 +350,8 @@ def may_disagree(options: JudgesOptions, votes: list[Vote]) -> bool:
 
     Plans of earlier versions do not say so; their judges had several vendors only if the user chose them.
     """
-    if options.may_disagree is None:
-        return bool(options.mixed) or len({vote.vendor for vote in votes}) > 1
-    return options.may_disagree
-
-
-def _list_held_findings(standing: StandingFindings) -> list[Finding]:
-    """Return the findings that their own judges still hold; others may support a withdrawn one."""
-    withdrawn = {finding.id for finding, _ in standing.withdrawn}
-    return [one for one in standing.findings if one.id not in withdrawn]
+    several = bool(options.mixed) or len({vote.vendor for vote in votes}) > 1
+    return several if options.may_disagree is None else options.may_disagree
 
 
 def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str, str], int]:
@@ -376,38 +361,18 @@ def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str
     A model that answered for several judges by fallback, in either round, is one voice and cannot confirm itself.
     """
     said = [(statement, name) for one in (r1, r2) for name, statement in one.items()]
-    seats: dict[str, set[str]] = {}
-    for statement, name in said:
-        seats.setdefault(statement.outcome.served_by, set()).add(name)
+    served = {(statement.outcome.served_by, name) for statement, name in said}
+    sharing = Counter(member for member, _ in served if member)
     replaced = {one.outcome.served_by for one, _ in said if one.outcome.served_by != one.seat.member}
-    shared = {member for member, names in seats.items() if member and len(names) > 1 and member in replaced}
+    shared = {member for member in replaced if sharing[member] > 1}
     voices: dict[str, str] = {}
-    distinct: set[str] = set()
     for statement, name in said:
         member = statement.outcome.served_by
-        voice = member if member in shared else name
-        distinct.add(voice)
+        voices[name] = member if member in shared else name
         after = len(r1[name].reply.findings) if statement is r2.get(name) else 0
-        voices |= {f"{name}.F{n}": voice for n in range(after + 1, after + len(statement.reply.findings) + 1)}
-        voices[name] = voice
-    return voices, len(distinct)
-
-
-def _group_findings(
-    standing: StandingFindings,
-    challenges: list[finding_rules.Challenge],
-    votes: list[Vote],
-    voices: Mapping[str, str],
-    voice_count: int,
-    clerking: Clerking,
-) -> list[FindingGroup]:
-    withdrawn = {finding.id: why for finding, why in standing.withdrawn}
-    groups = [
-        replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
-        for one in group_findings(standing.findings, voice_count, standing.supporters, clerking.groups)
-        for against in [_list_opponents(one, challenges, withdrawn)]
-    ]
-    return sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
+        numbers = range(after + 1, after + len(statement.reply.findings) + 1)
+        voices |= {f"{name}.F{n}": voices[name] for n in numbers}
+    return voices, len({member if member in shared else name for member, name in served})
 
 
 def _list_opponents(
@@ -421,26 +386,6 @@ def _list_opponents(
         for challenge in finding_rules.find_challenges(member, challenges):
             found.setdefault(challenge.seat, challenge.response or challenge.claim)
     return tuple(found.items())
-
-
-def _dump_notes(notes: DebateNotes) -> DebateNotesRow:
-    return {
-        "revised_from": notes.revised_from,
-        "steel_man": notes.steel_man,
-        "challenges": [
-            {
-                "target_judge": one.target_judge,
-                "finding": one.finding,
-                "claim": one.claim,
-                "response": one.response,
-            }
-            for one in notes.challenges
-        ],
-        "acknowledgments": [
-            {"source_judge": one.source_judge, "point": one.point, "impact": one.impact}
-            for one in notes.acknowledgments
-        ],
-    }
 
 
 # Recommendation
@@ -478,12 +423,8 @@ def _shorten_advice(text: str) -> str:
     sentence.
     """
     shown = text if len(text) <= MAX_STEP_CHARS else first_sentence(text)
-    return shown if is_sentence(shown) and len(shown) <= MAX_STEP_CHARS else ""
-
-
-def is_sentence(text: str) -> bool:
-    """Return whether a text says what to do in words, and is not code."""
-    return len(text.split()) >= MIN_SENTENCE_WORDS and text != finding_rules.NO_FIX and not CODE.search(text)
+    is_sentence = len(shown.split()) >= MIN_SENTENCE_WORDS and shown != finding_rules.NO_FIX and not CODE.search(shown)
+    return shown if is_sentence and len(shown) <= MAX_STEP_CHARS else ""
 
 
 def is_bare_code(text: str) -> bool:
@@ -528,9 +469,8 @@ def _list_disagreements(
         }
         for name, statement in final.items()
     ]
-    return [
-        {"issue": "the verdict" if verdict != "DISAGREE" else "the verdict, between families", "positions": positions}
-    ]
+    issue = "the verdict" if verdict != "DISAGREE" else "the verdict, between families"
+    return [{"issue": issue, "positions": positions}]
 
 
 def _list_dissent(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], result: Consensus) -> list[Dissent]:
@@ -548,7 +488,7 @@ def _list_single_family_findings(groups: list[FindingGroup], r1: Round[Opinion])
         return []
     by_family = [(one, {vendors[seat] for seat in one.held_by}) for one in groups]
     return [
-        {"family": next(iter(families)), "finding": one.lead.description, "severity": one.severity}
+        {"family": families.pop(), "finding": one.lead.description, "severity": one.severity}
         for one, families in by_family
         if len(families) == 1
     ]
@@ -561,16 +501,15 @@ def _build_verdict_history(name: str, r1: Round[Opinion], r2: Round[SecondOpinio
 
 def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Shift]:
     """Return each second-round judge's verdicts before and after, its reason, and whether the change is a weak flip."""
+    verdicts = [(name, r1[name].reply.verdict, statement.reply) for name, statement in r2.items()]
     return [
         {
             "seat": name,
-            "from": r1[name].reply.verdict,
-            "to": statement.reply.verdict,
-            "changed": r1[name].reply.verdict != statement.reply.verdict,
-            "reason": statement.reply.reason,
-            "weak": consensus_rules.is_weak_flip(
-                r1[name].reply.verdict, statement.reply.verdict, *statement.reply.revision_reasons
-            ),
+            "from": first,
+            "to": last.verdict,
+            "changed": first != last.verdict,
+            "reason": last.reason,
+            "weak": consensus_rules.is_weak_flip(first, last.verdict, *last.revision_reasons),
         }
-        for name, statement in r2.items()
+        for name, first, last in verdicts
     ]
