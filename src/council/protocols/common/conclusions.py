@@ -297,7 +297,8 @@ def _compare_polarities(a: str, b: str, question: _Question) -> Comparison | Non
     """Compare two answers with yes or no. A condition or a hedge beside one leaves it open."""
     one, other = _read_polarity(a, question), _read_polarity(b, question)
     if one is None or other is None:
-        return None
+        says_one = one is not other  # only one of them says yes or no
+        return "unclear" if says_one and question.is_yes_no else None
     if _word_keys(a) == _word_keys(b):
         return "same"
     if question.is_negative or any(_CONDITIONS.search(text) or _HEDGES.search(text) for text in (a, b)):
