@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from council.errors import UsageError
-from council.runs.ci_gate import COVERAGE_HOLE, FAIL_ON, evaluate_gate
+from council.runs.ci_gate import COVERAGE_HOLE, FAIL_ON, evaluate_gate, verdict_exit_code
 
 Json = dict[str, Any]
 
@@ -133,3 +133,13 @@ def test_gate_is_deterministic() -> None:
 def test_task_without_a_verdict_is_inconclusive(task: str) -> None:
     code, line = evaluate_gate(report(None, "PASS", task=task), "fail")
     assert (code, line) == (3, f"gate: inconclusive: {task} gives no verdict")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fail_on", "code"),
+    [("FAIL", "fail", 10), ("WARN", "fail", 0), ("WARN", "warn", 10), ("FAIL", None, 0), ("FAIL", "never", 0), ("DISAGREE", None, 3)],
+)  # fmt: skip
+def test_without_a_gate_the_verdict_decides_the_exit_code_of_one_judge_too(
+    verdict: str, fail_on: str | None, code: int
+) -> None:
+    assert verdict_exit_code(report(verdict, verdict), fail_on) == code

@@ -60,3 +60,10 @@ def test_a_role_equal_to_the_name_is_shown_once() -> None:
         "### Domain expert",
         "### Cfo (Head of Finance)",
     ]
+
+
+@pytest.mark.parametrize("second", ["PASS", "FAIL"])
+def test_without_a_minority_there_is_no_heading_for_dissent(second: str) -> None:
+    statements = {name: said(name, "Tabs.") for name in ("alpha", "beta")}
+    text = build_digest("chair", statements, [("alpha", "PASS"), ("beta", second)], ENGLISH)
+    assert ENGLISH.heading("tally") in text and ENGLISH.heading("dissent") not in text

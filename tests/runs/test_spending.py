@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from council.doors.cli.report_commands import format_spending
-from council.runs.spending import summarize_spending
+from council.errors import UsageError
+from council.runs.spending import DAY_S, parse_since, summarize_spending
 
 CENT = 10_000_000  # billionths of a dollar
 
@@ -241,3 +243,19 @@ def test_nothing_spent_is_one_line_with_the_rest_of_the_day() -> None:
         "no paid calls since 2026-11-01",
         "today $0.00 of $2.00, $2.00 left",
     ]
+
+
+@pytest.mark.parametrize(
+    ("since", "day"),
+    [("all", ""), ("today", "2026-11-15"), ("1d", "2026-11-15"), ("2d", "2026-11-14"), ("0d", "2026-11-15"), ("2026-11-05", "2026-11-05")],
+)  # fmt: skip
+def test_days_are_counted_back_with_today(since: str, day: str) -> None:
+    noon = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
+    assert parse_since(since, noon) == day
+    assert parse_since("8d", noon) == time.strftime("%Y-%m-%d", time.localtime(noon - 7 * DAY_S))
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-13-01", "-1d", "12345d", ""])
+def test_another_word_is_no_day(since: str) -> None:
+    with pytest.raises(UsageError, match="is not a day"):
+        parse_since(since, 0.0)

@@ -217,3 +217,19 @@ async def test_rows_of_one_turn_are_one_transaction(store: SqliteStore) -> None:
     await store.write(RUN, [("result", ("k", "{}")), event(2)])
     kinds = [line.split()[0] for line in seen if not line.startswith(("SAVEPOINT", "RELEASE"))]
     assert kinds == ["BEGIN", "INSERT", "INSERT", "INSERT", "INSERT", "COMMIT"]
+
+
+async def test_the_size_of_a_database_behind_a_link_includes_its_log(tmp_path: Path) -> None:
+    file = tmp_path / "disk" / "runs.db"
+    for folder in (file.parent, tmp_path / "store"):
+        folder.mkdir(mode=0o700)
+    SqliteStore(file.parent).close()
+    (file.parent / "council.db").rename(file)
+    (tmp_path / "store" / "council.db").symlink_to(file)
+    store = SqliteStore(tmp_path / "store")
+    try:
+        await store.write("r2345", [("run", ("a run", "here", 1.0, "random", "{}"))])
+        log = file.with_name("runs.db-wal")
+        assert await store.size() == file.stat().st_size + log.stat().st_size > file.stat().st_size
+    finally:
+        store.close()

@@ -304,3 +304,58 @@ async def test_a_read_that_waits_for_own_rows_can_be_cancelled_at_any_moment(sto
     done, _ = await asyncio.wait({reading}, timeout=60)
     blocked.set()
     assert done and reading.cancelled()
+
+
+# Queries
+
+
+async def test_the_ids_of_removed_runs_with_spending_stay_used(store: RunStore) -> None:
+    spent = ("k", 1, "m", 1.0, "2026-11-16", "", None)
+    await store.write("r3456", [RUN_ROW, ("reserve", spent)])
+    await store.write("r4567", [RUN_ROW])
+    for run in ("r3456", "r4567"):
+        async with store.lock_run(run):
+            await store.delete_run(run)
+    assert sorted(await store.find_used_ids([RUN, "r3456", "r4567", "r9999"])) == [RUN, "r3456"]
+
+
+async def test_only_answers_of_the_member_count_for_its_speed(store: RunStore) -> None:
+    rows: list[Row] = [("intent", ("k", n, "fast" if n < 3 else "slow", b"x", 10.0)) for n in (1, 2, 3)]
+    ends: list[Row] = [
+        ("settled", ("k", n, body, 10.0 + n)) for n, body in ((1, "{}"), (2, '{"fault":"net"}'), (3, "{}"))
+    ]
+    await store.write(RUN, [*rows, *ends])
+    assert [await store.answer_seconds(member) for member in ("fast", "slow", "other")] == [[1.0], [3.0], []]
+
+
+async def test_ended_detached_runs_are_the_newest_complete_ones(store: RunStore) -> None:
+    queued: Row = ("queue", RUN_ROW[1])
+    for n in range(3):
+        await store.write(f"r{n}", [queued, ("close", ("complete", ""))])
+    await store.write("r3", [queued, ("close", ("failed", ""))])
+    await store.write(RUN, [("close", ("complete", ""))])
+    assert await store.list_ended_detached(2) == ["r2", "r1"]
+
+
+async def test_outcomes_are_listed_by_time_and_a_later_one_replaces_that_of_its_run(store: RunStore) -> None:
+    for at, run, label in ((3.0, "r3", "right"), (1.0, "r1", "wrong"), (2.0, "r3", "wrong")):
+        await store.save_outcome(run, {"at": at, "label": label, "value": "", "note": "", "seats": []})
+    listed = [(row["run"], row["label"]) for row in await store.list_outcomes()]
+    assert listed == [("r1", "wrong"), ("r3", "wrong")]
+    assert [row["run"] for row in await store.list_outcomes("r1")] == ["r1"] and await store.list_outcomes(RUN) == []
+
+
+async def test_an_answer_counts_once_and_only_for_its_prompt(store: RunStore) -> None:
+    await store.write(RUN, [("ask", ("k", "alpha", "Why?", "null", 1.0))])
+    assert await store.get_answer(RUN, "k", "Why?") is None
+    assert [await store.save_answer(RUN, "k", text) for text in ("first", "second")] == [True, False]
+    assert [await store.get_answer(RUN, "k", prompt) for prompt in ("Why?", "How?")] == ["first", None]
+    assert await store.list_open_asks() == []
+
+
+async def test_a_cancelled_run_is_known_to_every_process_until_it_is_closed(store: RunStore) -> None:
+    assert not await store.is_cancelled(RUN)
+    await store.write(RUN, [("cancel", ())])
+    assert await store.is_cancelled(RUN)
+    await store.write(RUN, [("close", ("incomplete", "")), ("reopen", ())])
+    assert not await store.is_cancelled(RUN)

@@ -18,7 +18,7 @@ from council.members.guard import make_ready, prepare_request, probe_member, sen
 from council.money import PriceObject, cost
 from council.planning.plan import Material
 from council.protocols.options import describe_options
-from council.runs.run_context import OTEL_ENDPOINTS, OTEL_PROTOCOLS, has_otel
+from council.runs.run_context import OTEL_ENDPOINTS, has_otel
 from council.runs.service import Convener
 from council.runs.track_record import TrackRecordObject, list_seats, summarize_records
 from council.search import resolve_search, search_needs
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
 TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
+OTEL_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 OTEL_VARIABLES = ("OTEL_TRACES_EXPORTER", *OTEL_ENDPOINTS, *OTEL_PROTOCOLS)
 TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 

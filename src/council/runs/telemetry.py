@@ -36,7 +36,6 @@ from council.engine.ledger import Ledger, Listener
 from council.engine.minutes import read_plan
 from council.events import Entry
 from council.packet.secret_filter import redact_text
-from council.runs.run_context import OTEL_PROTOCOLS
 from council.settings.catalogue import split_member
 from council.store.interface import AttemptResult, Record
 from council.types import Message
@@ -48,6 +47,7 @@ if TYPE_CHECKING:  # the module needs pydantic
 Attributes = dict[str, AttributeValue]  # of a span, by name
 FLUSH_TIMEOUT_S = 2.0  # at the end of the process
 SERVICE = "council"
+PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CONTENT_VALUES = ("true", "1", "span_only", "span_and_event")
 # Providers by their names in the GenAI conventions; any other has its own name.
@@ -122,7 +122,7 @@ def start_exporter() -> tuple[trace.Tracer, RunIds, TracerProvider]:
 def make_exporter() -> SpanExporter:
     if os.environ.get("OTEL_TRACES_EXPORTER", "").strip() == "console":
         return ConsoleSpanExporter(out=sys.stderr)
-    protocol = next(filter(None, map(os.environ.get, OTEL_PROTOCOLS)), "http/protobuf")
+    protocol = next(filter(None, map(os.environ.get, PROTOCOL_VARIABLES)), "http/protobuf")
     package = "grpc" if protocol == "grpc" and find_spec("opentelemetry.exporter.otlp.proto.grpc") else "http"
     module = import_module(f"opentelemetry.exporter.otlp.proto.{package}.trace_exporter")
     exporter: SpanExporter = module.OTLPSpanExporter()
