@@ -282,6 +282,8 @@ class BatchCost(TypedDict):
 
 
 class BatchFailure(TypedDict):
+    """A row that is not complete."""
+
     id: str
     line: int
     run: str | None
