@@ -430,6 +430,9 @@ def _add_python_path() -> None:
                 value.cache_clear()
         if name.startswith("council.doors."):
             del sys.modules[name]
+            parent, _, attribute = name.rpartition(".")
+            if parent in sys.modules:
+                vars(sys.modules[parent]).pop(attribute, None)
 
 
 def _load_kill_points() -> Any:

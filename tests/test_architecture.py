@@ -35,6 +35,7 @@ BASE = {
     "answer_filter",
     "language",
     "wording",
+    "counters",
 }
 # Each package or top-level module, and the others that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "language": set(),
     "text_cleanup": {"types"},
     "threads": set(),
+    "counters": set(),
     "unified_diff": set(),
     "packet_size": {"types", "unified_diff"},
     "wording": {"types", "text_cleanup", "language"},

@@ -42,6 +42,7 @@ from council.store.interface import (
     StoreAddress,
     StoredRun,
 )
+from council.store.migrations import list_migrations
 from council.store.queries import unknown_run
 from council.store.run_store import RunStore
 from council.store.shared import acquire_store, open_store, release_store
@@ -68,6 +69,15 @@ def make_store_address(env: Mapping[str, str], store: Mapping[str, Any]) -> Stor
 def find_store_address(env: Mapping[str, str]) -> StoreAddress:
     """Return where the runs of this user are stored, outside of any run's folder."""
     return make_store_address(env, load_settings(Path.cwd(), env).store)
+
+
+def describe_store(address: StoreAddress) -> tuple[str, int]:
+    """Return where the runs are stored, without a password, and the version of its schema."""
+    if not address.url:
+        return str(address.folder / "council.db"), len(list_migrations("sqlite"))
+    from council.store.postgres_connection import describe_url
+
+    return describe_url(address.url), len(list_migrations("postgres"))
 
 
 # Queries

@@ -11,7 +11,7 @@ import pytest
 
 from council.doors.cli.batch_command import HEARTBEAT_S, ProgressBar, format_estimate, format_summary
 from council.render.screen import Symbols
-from council.runs.batch_output import EndedRow, Estimate, Failure, Progress, Summary
+from council.runs.batch_output import BatchFailure, EndedRow, Estimate, Progress, Summary
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,10 @@ def test_a_complete_batch_has_its_counts_cost_and_file() -> None:
 
 
 def test_rows_that_are_not_complete_are_named_with_what_to_do() -> None:
-    failures = [Failure("a", 7, "r2k4p", "failed", "no key"), Failure("b", 8, None, "incomplete", "stopped")]
+    failures = [
+        BatchFailure(id="a", line=7, run="r2k4p", status="failed", reason="no key"),
+        BatchFailure(id="b", line=8, run=None, status="incomplete", reason="stopped"),
+    ]
     lines = summarize(complete=50, failed=1, incomplete=1, failures=failures, in_doubt=0.25, usd=1.0)
     assert lines[0] == "50 of 100 rows complete, 1 incomplete, 1 failed, 48 left"
     assert lines[1] == "cost: $0.75, at most $0.25 more in doubt; 10 s"
@@ -56,7 +59,8 @@ def test_rows_that_are_not_complete_are_named_with_what_to_do() -> None:
     ("failed", "more"), [(20, None), (21, "! and 1 row more, which"), (30, "! and 10 rows more, which")]
 )
 def test_at_most_twenty_failures_are_listed(failed: int, more: str | None) -> None:
-    lines = summarize(failed=failed, failures=[Failure(str(n), n, None, "failed", "why") for n in range(failed)])
+    failures = [BatchFailure(id=str(n), line=n, run=None, status="failed", reason="why") for n in range(failed)]
+    lines = summarize(failed=failed, failures=failures)
     listed = [line for line in lines if line.startswith("! ")]
     assert len(listed) == 20 + bool(more)
     assert more is None or listed[-1].startswith(more)

@@ -13,9 +13,9 @@ from council.doors.cli.params import print_result
 from council.doors.cli.runner import make_command, with_convener
 from council.doors.cli.tables import format_table
 from council.render.terminal import format_seconds
+from council.runs.history import describe_store
 from council.runs.service import Convener
 from council.store.interface import WaitingRun, WorkerRow
-from council.store.migrations import list_migrations
 from council.text_cleanup import single_line
 from council.version import __version__
 
@@ -61,14 +61,8 @@ async def show_queue(convener: Convener, limit: int, json: bool, **params: Any) 
 
 @with_convener
 async def migrate_store(convener: Convener, json: bool, **params: Any) -> int:
-    address = convener.find_store()
     await convener.store.require_sound()  # opening it has migrated it
-    if address.url:
-        from council.store.postgres_connection import describe_url
-
-        schema, where = len(list_migrations("postgres")), describe_url(address.url)
-    else:
-        schema, where = len(list_migrations("sqlite")), str(address.folder / "council.db")
+    where, schema = describe_store(convener.find_store())
     line = f"{where} has schema version {schema}, of council {__version__}"
     return print_result(json, {"store": where, "schema": schema, "version": __version__}, [line])
 
