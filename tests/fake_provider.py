@@ -24,6 +24,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.batches import FakeBatches
 from tests.fakes.dialects import DIALECTS, Dialect, kept_prefix
 from tests.fakes.prompt_cache import CacheUse, PromptCache, list_blocks
 from tests.fakes.replies import Json, Reply, Seen, said_by
@@ -75,6 +76,7 @@ class FakeProvider:
         self.values: Json = {}  # values of a schema's properties by name: a value, or a callable of Seen
         self.answer: Callable[[Seen], Reply | None] | None = None  # if it returns None: the script, then the default
         self.cache: PromptCache | None = None  # caches by the rules of the vendors; None: marked prefixes of any length
+        self.batches = FakeBatches(self._answer_apart)
         self._scripts: dict[str, list[Reply]] = {}
         self._always: dict[str, Reply] = {}
         self._kept: set[tuple[str, str]] = set()  # (model, prefix) in the vendor's cache
@@ -185,6 +187,7 @@ class FakeProvider:
             app.router.add_post(f"{prefix}/chat/completions", self._complete)
             app.router.add_post(f"{prefix}/responses", self._complete)
             app.router.add_get(f"{prefix}/models", self._list)
+        self.batches.add_routes(app)
         app.router.add_post("/v1/messages", self._complete)
         app.router.add_post("/v1beta/models/{called}", self._complete)
         app.router.add_get("/v1beta/models", self._list)
@@ -215,6 +218,9 @@ class FakeProvider:
         return web.json_response([seen.as_json() for seen in self.log])
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
+        model, _, method = request.match_info.get("called", "").partition(":")
+        if method == "batchGenerateContent":
+            return await self.batches.submit_google(model, await request.json())
         seen = self._note(request, await request.read())
         reply = self._choose(seen)
         seen.status = reply.status
@@ -228,6 +234,20 @@ class FakeProvider:
             return web.Response()  # the client has disconnected
         finally:
             seen.ended = seen.ended or time.monotonic()
+
+    def _answer_apart(self, wire: str, model: str, body: Json) -> tuple[int, Json]:
+        """Return the status and the body of the answer to a request in a job."""
+        with self._lock:
+            nth = 1 + sum(seen.model == model for seen in self._log)
+            raw = json.dumps(body).encode()
+            seen = Seen(len(self._log) + 1, nth, model, time.monotonic(), raw, body, {}, wire=wire, path="batch")
+            self._log.append(seen)
+        reply = self._choose(seen)
+        seen.status, seen.ended = reply.status, time.monotonic()
+        if reply.status != 200:
+            return reply.status, DIALECTS[wire].error(reply.status, f"scripted {reply.status}")
+        seen.tokens = self._counted(seen, reply, None)
+        return 200, DIALECTS[wire].whole(seen, reply, said_by(self._typed, seen, reply))
 
     def _note(self, request: web.Request, raw: bytes) -> Seen:
         body, wire = json.loads(raw), wire_of(request)

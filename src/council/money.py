@@ -45,6 +45,9 @@ class Rates:
     write: Decimal
     output: Decimal
 
+    def divided(self, number: int) -> Rates:
+        return Rates(self.input / number, self.cached / number, self.write / number, self.output / number)
+
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -56,6 +59,10 @@ class Price:
     def rates_for(self, tokens: int) -> Rates:
         above = [rates for start, rates in self.tiers if tokens > start]
         return above[-1] if above else self.rates
+
+    def divided(self, number: int) -> Price:
+        """Return the price of a cheaper way to ask, such as half of it."""
+        return Price(self.rates.divided(number), tuple((start, rates.divided(number)) for start, rates in self.tiers))
 
     def as_json(self) -> PriceObject:
         return {**_rates_to_json(self.rates), "tiers": [(start, _rates_to_json(rates)) for start, rates in self.tiers]}

@@ -19,6 +19,7 @@ from council.runs.batch_output import BatchObject, BatchOutput, EndedRow, Summar
 from council.runs.batch_rows import Problems, Row, RowTable, convert_options, detect_csv, make_row, read_rows
 from council.runs.outcome import StopEvent
 from council.runs.service import Convener
+from council.runs.waves import Waves
 
 Rows = str | PathLike[str] | Iterable[Mapping[str, Any]]
 NOT_OF_ROWS = ("folder", "config", "env", "members", "trust", "max_cost")  # arguments that are not options of a row
@@ -42,7 +43,13 @@ class BatchStream(TaskStream[BatchRow]):
     """
 
     def __init__(
-        self, rows: Rows, output: Path, options: Mapping[str, Any], concurrency: int, sample: int | None
+        self,
+        rows: Rows,
+        output: Path,
+        options: Mapping[str, Any],
+        concurrency: int,
+        sample: int | None,
+        slow: bool = False,
     ) -> None:
         super().__init__(self._iterate())
         self._rows, self._output, self._sample = rows, output, sample
@@ -62,6 +69,7 @@ class BatchStream(TaskStream[BatchRow]):
             Path(config) if config else None,
             options.get("env"),
             check_members(options.get("members") or ()),
+            waves=Waves(output) if slow else None,
         )
         self._summary: Summary | None = None
 
@@ -127,6 +135,7 @@ def batch(
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     sample: int | None = None,
+    slow: bool = False,
     **options: Unpack[RunOptions],
 ) -> BatchStream:
     """Run many questions and return a stream of the rows as they end (`BatchRow`), for `async for`. See
@@ -134,6 +143,7 @@ def batch(
 
     `rows` is a file, or objects with `question` and optionally `id` and `options`. Each ended row is also a line of the
     file `output`; the same call again continues. The other arguments apply to every row, `max_cost` to the whole batch.
+    `slow` sends the requests through the batch interfaces of vendors, at half the price.
     """
     check_names("batch", options, RunOptions.__annotations__)
-    return BatchStream(rows, Path(output), options, concurrency, sample)
+    return BatchStream(rows, Path(output), options, concurrency, sample, slow)

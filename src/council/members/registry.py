@@ -24,12 +24,13 @@ class MemberRegistry:
         self._members: dict[str, Member] = {}
         self._unavailable: dict[str, Member] = {}  # those that could not be made ready
         self._connecting: set[asyncio.Task[None]] = set()
+        self.wrap: Callable[[Member], Member] = lambda member: member  # of each member that is made by its name
 
     def __call__(self, name: str) -> Member:
         if unavailable := self._unavailable.get(name):
             return unavailable
         if name not in self._members:
-            self._members[name] = _make_member(name, self.context)
+            self._members[name] = self.wrap(_make_member(name, self.context))
         return self._members[name]
 
     def add(self, member: Member) -> None:

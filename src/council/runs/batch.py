@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from council import events as ev
 from council import protocols
@@ -52,6 +52,9 @@ from council.store.interface import RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
 
+if TYPE_CHECKING:
+    from council.runs.waves import Waves
+
 DEFAULT_CONCURRENCY = 16  # rows at once; the limits of providers hold back their requests
 MAX_LISTED_FAILURES = 1000  # that are kept in memory; the output file has all of them
 MIN_FAILED_START = 10  # if so many rows fail at the beginning, and no other ends, the batch stops
@@ -75,6 +78,7 @@ class BatchSettings:
     env: Mapping[str, str] | None = None
     members: tuple[Member, ...] = ()  # custom member objects
     seed: str = ""  # decides the order of labels in every run; empty: random
+    waves: Waves | None = None  # send requests through the batch interfaces of vendors
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,12 @@ class QuestionBatch:
             members=self.settings.members,
             store=self._records.store,
             keeps_open=True,
+            waves=self.settings.waves,
         )
+
+    @property
+    def _may_use_workers(self) -> bool:
+        return not self.settings.members and self.settings.waves is None
 
     # Before anything is sent
 
@@ -131,7 +140,7 @@ class QuestionBatch:
         groups = await self._check_rows(problems, on_checked)
         problems.check()
         await self._find_stored_runs()
-        if self._records.store.is_shared and self._run_row is execution.run_here and not self.settings.members:
+        if self._records.store.is_shared and self._run_row is execution.run_here and self._may_use_workers:
             self.workers = await execution.count_workers(self._records.store)
         return Estimate(tuple(groups), now, self.settings.max_cost)
 
@@ -467,6 +476,8 @@ class QuestionBatch:
 
     async def close(self) -> None:
         """Release the conveners, the rows and the output file."""
+        if self.settings.waves:
+            await self.settings.waves.close()
         await self._conveners.close()
         now = self.progress
         is_complete = self._has_started and not (now.left or now.incomplete or now.failed)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from council.calling.budget import Budget, Caps
 from council.calling.concurrency import ConcurrencyLimit, RateLimit, TurnStore, WarmStart, get_limit, no_limit
@@ -43,6 +43,9 @@ from council.store.shared import close_stores
 from council.types import CarryOut, Effects, LookupQuery, LookupRow, Roster, SearchQuery, SearchRow, Step
 from council.version import RULES, __version__
 
+if TYPE_CHECKING:
+    from council.runs.waves import Waves
+
 # Stored with a run, so that a resumed run uses them again.
 PERSISTED_FLAGS = tuple(name for name in RunFlags.__annotations__ if name != "trusted")
 OTEL_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -68,6 +71,9 @@ def has_otel() -> bool:
         return False
 
 
+BATCH_PROVIDERS = ("openai", "anthropic", "google")
+
+
 class RunContext:
     """Everything a run needs from its folder and its environment."""
 
@@ -78,6 +84,7 @@ class RunContext:
         flags: Mapping[str, Any],
         config: Path | None,
         extra_members: Sequence[Member] = (),
+        waves: Waves | None = None,  # of a slow batch
     ) -> None:
         settings = load_settings(folder, env, flags=flags, config=config)
         if command := settings.keys.get("command"):
@@ -89,10 +96,19 @@ class RunContext:
         custom = {one.name: one.vendor for one in extra_members if split_member(one.name)[0] not in known}
         self.settings = replace(settings, custom_members=custom) if custom else settings
         self.members = MemberRegistry(self.settings, env, cache_folder(env), folder)
+        self.waves = waves
+        if waves:
+            self.members.wrap = self._wrap_slow
         for member in extra_members:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
         self.vendor_keys = [self.settings.providers[name].api_key_env for name in LISTED_PROVIDERS]
+
+    def _wrap_slow(self, member: Member) -> Member:
+        """Return a member that sends its requests in waves, if its provider has a batch interface."""
+        provider = self.settings.providers.get(split_member(member.name)[0])
+        has_interface = provider is not None and (provider.batches or provider.name in BATCH_PROVIDERS)
+        return self.waves.wrap(member) if self.waves and has_interface else member
 
     @cached_property
     def file_warnings(self) -> list[str]:
@@ -128,6 +144,8 @@ class RunContext:
             self._listed_prices[name] = find_price(name, self.settings)
         listed = self._listed_prices[name]
         try:
+            if listed is not None and self.waves and self.waves.is_slow(self.members(name)):
+                return listed.divided(self.waves.price_divisor)
             return listed if listed is not None else own_price(self.members(name))
         except ConfigError:  # an invalid member name; seating reports it
             return None
@@ -186,19 +204,21 @@ class RunContext:
         families = FallbackPolicy.from_record({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
         resend = not self.flags.get("no_resend")
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
+        waves = self.waves
+        waits = [name for seat in roster.all_seats for name in (seat.member, *seat.fallbacks)] if self.waves else []
         return Caller(
             members,
             ledger,
             self.make_budget(ledger.record, store),
-            self.settings.member_timeout,
+            (lambda member: waves.wait_seconds) if waves else self.settings.member_timeout,
             resend,
             partial(self._concurrency_limit, store),
             families,
-            no_phase_timeout=(HUMAN,),
+            no_phase_timeout=(HUMAN, *waits),
             is_thinking=self.settings.is_thinking,
-            warm_start=WarmStart() if self.settings.warm_start else None,
+            warm_start=WarmStart() if self.settings.warm_start and not self.waves else None,
             prompt_cache=PromptCache.for_run(ledger.record.seed, RunSetup.of(ledger.record).cache_points),
-            make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
+            make_loop=_make_hedged_loop(store) if self.settings.hedge and not self.waves else RetryLoop,
         )
 
     def _concurrency_limit(self, store: RunStore, member: str) -> ConcurrencyLimit:
@@ -208,7 +228,7 @@ class RunContext:
         if kind == "local":  # all runs share one loaded model; waiting for it does not count as call time
             return get_limit(member, getattr(self.members(member), "seats", MAX_CLI_PROCESSES))
         provider = self.settings.providers.get(kind)
-        if provider is None:
+        if provider is None or (self.waves and self.waves.is_slow(self.members(member))):
             return no_limit(member)
         limit = get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
         if provider.rate:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from council import events as ev
 from council import protocols
@@ -75,6 +75,9 @@ from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunS
 from council.store.run_store import RunStore
 from council.types import Outcome, Roster, Step, estimate_tokens
 
+if TYPE_CHECKING:
+    from council.runs.waves import Waves
+
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 
@@ -93,17 +96,19 @@ class Convener(RunRecords):
         members: Iterable[Member] = (),
         store: RunStore | None = None,
         keeps_open: bool = False,
+        waves: Waves | None = None,
     ) -> None:
         env = add_stored_keys(os.environ if env is None else env)
         super().__init__((folder or Path.cwd()).resolve(), env, store, keeps_open=keeps_open)
         self._flags, self._config, self._extra_members = dict(flags or {}), config, tuple(members)
+        self._waves = waves
         self._has_ended_run = False
         self._load_folder(self.folder)
 
     def _load_folder(self, folder: Path) -> None:
         """Load the settings and members of a folder: the current one, or the folder of a stored run."""
         self.folder = folder
-        self.run_context = RunContext(folder, self.env, self._flags, self._config, self._extra_members)
+        self.run_context = RunContext(folder, self.env, self._flags, self._config, self._extra_members, self._waves)
         self.env = self.run_context.env
         self.store_settings = self.run_context.settings.store
 

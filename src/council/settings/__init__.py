@@ -107,6 +107,7 @@ class Provider:
     first_byte: float | None = None  # None: silence before the first content ends at the member's deadline
     idle: float = 90
     via: str = "wire"  # "pai" sends requests through pydantic-ai instead
+    batches: bool = False  # it has the batch interface of its wire's vendor
     prompt_cache: bool = False  # it caches prompts as the vendor of its wire does
 
 

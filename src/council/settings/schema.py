@@ -144,6 +144,7 @@ PROVIDER_KEYS: Mapping[str, ValueType] = {
     "idle": SECONDS,
     "via": _one_of("wire", "pai"),
     "prompt_cache": BOOLEAN,
+    "batches": BOOLEAN,
 }
 AGENT_KEYS: Mapping[str, ValueType] = {"first_byte": SECONDS, "idle": SECONDS, "pass_env": VARIABLE_NAMES}
 PRICE_KEYS: Mapping[str, ValueType] = dict.fromkeys(("input", "cached", "write", "output"), DOLLARS_PER_MILLION)
@@ -293,6 +294,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "providers.NAME.councils": "Largest number of councils that use the provider at once, over all workers of a shared store. Not set: no limit.",
     "providers.NAME.structured": "How typed replies are requested; `prompt` is for endpoints that support neither form.",
     "providers.NAME.prompt_cache": "Whether the endpoint caches prompts as the vendor of its wire does; default: true for the messages wire, and at the addresses of OpenAI and Google. If true, requests have the vendor's parameters for it.",
+    "providers.NAME.batches": "Whether the endpoint has the batch interface of its wire's vendor, for `council batch --slow`. openai, anthropic and google have it.",
     "providers.NAME.token_field": "Request field for the output limit, on the openai wire.",
     "providers.NAME.backoff": "Seconds before the first retry; doubles each time.",
     "providers.NAME.connect": "Time to connect.",

@@ -305,16 +305,32 @@ class Endpoint:
                 state.transport.abort()
 
     async def get(self, path: str, within: float) -> bytes:
+        return await self.exchange("GET", path, within)
+
+    async def exchange(
+        self, method: str, path: str, within: float, data: bytes | None = None, content_type: str = ""
+    ) -> bytes:
+        """Send a request that is no call of a model, and return the body of its response."""
         pool, state = self.join_pool(), RequestState()
+        body = None if data is None else io.BytesIO(data)
         try:
-            async with asyncio.timeout(within), self._request(pool, state, "GET", path) as response:
+            async with (
+                asyncio.timeout(within),
+                self._request(pool, state, method, path, body, content_type) as response,
+            ):
                 await self.check_status(response)
                 return await read_body(response, self.limits.body)
         except network_errors() as error:
             raise self._make_network_fault(error, state) from None
 
     def _request(
-        self, pool: ConnectionPool, state: RequestState, method: str, path: str, data: bytes | io.BytesIO | None = None
+        self,
+        pool: ConnectionPool,
+        state: RequestState,
+        method: str,
+        path: str,
+        data: bytes | io.BytesIO | None = None,
+        content_type: str = "",
     ) -> Any:
         import aiohttp
 
@@ -328,7 +344,7 @@ class Endpoint:
             method,
             self.base_url + path,
             data=data,
-            headers=self.headers,
+            headers={**self.headers, "Content-Type": content_type} if content_type else self.headers,
             timeout=clocks,
             proxy=pool.proxy,
             allow_redirects=False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
 from council.members.base import MAX_CACHE_POINTS, CacheRules, Member, OnDelta
-from council.members.wires.error_responses import is_refusal
+from council.members.wires.error_responses import classify_error, classify_stream_error, is_refusal, parse_error_json
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
 from council.settings.catalogue import find_successor
@@ -134,6 +134,27 @@ class WireMember(Member):
 
         await self.endpoint.post(self.path, body, self.first_byte, read, parser.text)
         return parser.build_answer(self.endpoint.format_detail)
+
+    def read_answer(self, body: object, on_delta: OnDelta) -> Answer:
+        """Return the answer in a body that was received apart, as the results of a batch job are."""
+        parser, data = self.parser(on_delta), encode_json(body)
+        try:
+            parser.feed_json(data, parser.parse_body)
+        except ValueError as error:
+            raise Fault("endpoint", self.endpoint.format_detail(f"the answer cannot be read: {error}")) from None
+        parser.is_done = True
+        return parser.build_answer(self.endpoint.format_detail)
+
+    def make_result_fault(self, status: int, error: object) -> Fault:
+        """Return the fault of an error that was received apart."""
+        parsed = parse_error_json(error, "no reason given")
+        if is_refusal(parsed):
+            said = self.endpoint.format_detail(parsed.message)
+            return Fault("refused", f'the member declined to answer: "{said}"', said=said, has_status=True)
+        kind = classify_error(status, parsed, None) if status >= 400 else classify_stream_error(parsed)
+        return Fault(
+            kind, self.endpoint.format_detail(f"{status or 'batch'}: {parsed.message}"), has_status=status >= 400
+        )
 
     async def _read_error_status(self, response: ClientResponse) -> Fault:
         """Return the Fault of an error status: a refusal if a content filter caused it."""
