@@ -88,6 +88,11 @@ async def test_requests_that_wait_together_are_one_job(batch: Batch, provider: F
     assert all("stream" not in seen.body for seen in provider.log)
     again = await batch.ask("A later question?")
     assert (again.finish, len(provider.batches.jobs)) == ("stop", 2)
+    assert isinstance(batch.member, SlowMember)
+    assert (batch.member.thinks, batch.member.accepts) == (batch.inner.thinks, batch.inner.accepts)
+    assert batch.member.max_output_tokens(Ask("a", (), max_tokens=7)) == batch.inner.max_output_tokens(
+        Ask("a", (), max_tokens=7)
+    )
     assert "4 requests were sent to sim:m1 as the job" in batch.said[0]
 
 

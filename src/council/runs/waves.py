@@ -69,7 +69,7 @@ class SlowMember(Member):
     def __init__(self, inner: WireMember, waves: Waves) -> None:
         self.inner, self._waves = inner, waves
         self.name, self.vendor, self.small, self.free = inner.name, inner.vendor, inner.small, inner.free
-        self.backoff = inner.backoff
+        self.backoff, self.thinks, self.max_output_tokens = inner.backoff, inner.thinks, inner.max_output_tokens
 
     @property
     def accepts(self) -> Collection[str]:
