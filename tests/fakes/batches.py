@@ -109,8 +109,10 @@ class FakeBatches:
 
     async def _show_anthropic(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        ended = self._has_ended(self.jobs[name])
-        return web.json_response({"id": name, "processing_status": "ended" if ended else "in_progress"})
+        state: Json = {"id": name, "processing_status": "in_progress", "results_url": None}
+        if self._has_ended(self.jobs[name]):
+            state |= {"processing_status": "ended", "results_url": f"{request.url}/results"}
+        return web.json_response(state)
 
     async def _read_anthropic(self, request: web.Request) -> web.Response:
         job = self.jobs[request.match_info["name"]]
@@ -139,5 +141,6 @@ class FakeBatches:
             status, body = job.results.get(key, (504, {"error": {"code": 504, "message": "expired"}}))
             result = {"response": body} if status == 200 else {"error": body["error"]}
             listed.append({**result, "metadata": {"key": key}})
-        response = {"inlinedResponses": {"inlinedResponses": listed}}
-        return web.json_response({"name": f"batches/{name}", "done": True, "response": response})
+        output = {"inlinedResponses": {"inlinedResponses": listed}}
+        about = {"state": "BATCH_STATE_SUCCEEDED", "output": output}
+        return web.json_response({"name": f"batches/{name}", "done": True, "metadata": about})

@@ -22,6 +22,7 @@ EXCHANGE_S = 120.0  # seconds for one exchange with the interface, such as an up
 MAX_REQUESTS, MAX_BYTES = 10_000, 50_000_000  # of one job, below the limits of each vendor
 STREAMING = ("stream", "stream_options")  # fields of a request that a job does not take
 BOUNDARY = "council-boundary-6f1d3c"
+ENDED_STATES = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")  # of a job of Google
 ENDED_WITHOUT_RESULTS = ("failed", "cancelled", "canceled")
 
 
@@ -130,9 +131,11 @@ class GoogleBatches:
 
     async def collect(self, job: str) -> dict[str, BatchResult] | None:
         state = _read_object(await self.member.endpoint.exchange("GET", f"/{job}", EXCHANGE_S))
-        if not state.get("done"):
+        about = state.get("metadata") or {}
+        if not (state.get("done") or str(about.get("state")).endswith(ENDED_STATES)):
             return None
-        listed = ((state.get("response") or {}).get("inlinedResponses") or {}).get("inlinedResponses") or []
+        output = about.get("output") or state.get("response") or {}
+        listed = (output.get("inlinedResponses") or {}).get("inlinedResponses") or []
         found: dict[str, BatchResult] = {}
         for one in listed:
             error = one.get("error")
