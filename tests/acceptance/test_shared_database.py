@@ -93,12 +93,11 @@ def suspend_and_take_over(shared: Workspace, council: Terminal, database: str, p
 
     Return what happened.
     """
-    known = set(shared.runs())
     process.send_signal(signal.SIGSTOP)
-    listed = council("runs", "list", "--json")
+    listed = council("runs", "list", "--json")  # the server has ended what the process had sent
     assert listed.code == 0, listed.err
     figures = Counter(suspended=process.poll() is None, listed=1)
-    for run in known:
+    for run in {row["run"] for row in listed.json}:
         wait_until(lambda run=run: (True,) not in lease_of(database, run), "the lease has expired or was released")
     open_runs = [row["run"] for row in council("runs", "list", "--json").json if row["status"] != "complete"]
     for run in open_runs:
