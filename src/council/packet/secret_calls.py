@@ -130,7 +130,8 @@ COMMANDS = (
     _match(rf"(?:tacacs|radius)-server[^\n]{{0,80}}? key (?:[0-9] )?{_WORD}", b"tacacs-", b"radius-"),
     _match(r"(?:enable|username [\w.-]+(?: privilege \d+)?) (?:password|secret) (?:0 )?(?P<password>[^\s\"'$]{6,200})(?=\r?\n|$)", b"enable ", b"username "),
     _search(r"(?<![\w/])[\w.-]{1,60}:(?P<password>[^\s\"'`/]{3,200})@(?:tcp|unix)\(", b"@tcp(", b"@unix("),
-    _match(r"(?i:convertto-securestring)\s{1,4}(?:-(?i:string)\s{1,4})?(?P<mark>[\"'])(?P<password>[^\"'$\n]{4,100})(?P=mark)", b"convertto-", judge=is_real_password),
+    _match(r"(?i:convertto-securestring)\s{1,4}(?:-(?i:string)\s{1,4})?(?P<mark>[\"'])(?P<password>[^\"'$\n]{4,100})(?P=mark)", b"convertto-"),
+    _match(r"(?i)convertto-securestring\s{1,4}(?:-string\s{1,4})?[\"'](?P<password>[^\"'$\n]{4,100})[\"']\s{1,4}-asplaintext", b"convertto-", judge=is_real_password),
     _search(r"(?<=\s)pass:(?P<password>[^\s\"'`$]{4,100})", b"pass:", judge=is_real_password),
 )  # fmt: skip
 # Files of programs and their logins

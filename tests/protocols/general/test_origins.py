@@ -129,3 +129,24 @@ def test_a_figure_or_name_in_another_form_is_known(known: str, text: str) -> Non
 
 def test_a_single_letter_is_no_name() -> None:
     assert found_in("Take plan Q or plan Ä.", Material(["There are two plans."])) == []
+
+
+@pytest.mark.behaviour("30-not-from-the-council")
+@pytest.mark.parametrize(
+    ("known", "text", "found"),
+    [
+        ("It is rare.", "It fails for 10 % of all users.", ["10 %"]),  # not known because 10 is a tenth of 100
+        ("Growth was 18 % and 24 %.", "Costs fall by 7.2 %.", ["7.2 %"]),  # not 18 times 24 by 60
+        ("There are 90 users; 25 % pay.", "We have 65 rooms.", ["65"]),  # not 90 less 25
+        ("There are 90 users; 20 % pay.", "That is 18 of them, or 108 with others.", []),
+        ("It is done.", "It needs 130-150k rows.", ["130", "150k"]),
+    ],
+)
+def test_a_figure_is_not_known_because_of_arithmetic_without_a_reason(known: str, text: str, found: list[str]) -> None:
+    assert found_in(text, Material([known])) == found
+
+
+def test_the_first_figure_of_a_range_has_the_scale_of_the_second() -> None:
+    material = Material(["It needs 130,000 to 150,000 rows."])
+    assert found_in("It needs 130-150k rows.", material) == []
+    assert found_in("It needs 135 to 150k rows.", material) == ["135"]

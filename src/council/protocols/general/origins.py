@@ -172,6 +172,10 @@ _NUMBER = re.compile(
     r"\s?-?(?P<unit>%|percent|prozent|por ciento|pour cent|°|[a-zµ]+)?(?!\d)",
     re.IGNORECASE,
 )
+_RANGE_END = re.compile(
+    r"\s?(?:-|–|—|to|and)\s?[$€£]?\d[\d.,]*\s?(?P<scale>thousand|millions?|mio|mn|bn|billion|[kmb])(?!\w)",
+    re.IGNORECASE,
+)
 _ISO_DATE = re.compile(r"\b((?:19|20)\d\d)-\d\d(?:-\d\d)?\b")
 _USUAL = frozenset((0.0, 1.0, 24.0, 52.0, 60.0, 100.0, 365.0))  # of the calendar, and the whole
 _WHOLE_BEFORE = re.compile(r"\b(?:in|per|of|out of|je|sur|por|su)\s*\Z")
@@ -220,7 +224,8 @@ def find_figures(text: str, *, words: bool = False) -> Iterator[Figure]:
             r"10[0,. ]*0", digits
         ):
             continue  # "2 in 10,000"
-        scale = _SCALES.get((found["scale"] or "").casefold(), 1.0)
+        later = None if found["scale"] else _RANGE_END.match(text, found.end("digits"))  # "18-20k"
+        scale = _SCALES.get((found["scale"] or (later["scale"] if later else "")).casefold(), 1.0)
         value = _to_float(digits)
         last = "unit" if unit in _MEASURES or unit in _PERCENT else "scale" if found["scale"] else "digits"
         span = found.start("money" if found["money"] else "digits"), found.end(last)
@@ -292,12 +297,24 @@ def _is_rounded(figure: Figure, known: float, limit: float = ROUNDED) -> bool:
 
 
 def _derive(text: str) -> Iterator[tuple[float, bool]]:
-    """Yield what follows from the figures of a statement, and whether it is a percentage."""
+    """Yield what follows from the figures of a statement, and whether it is a percentage.
+
+    It is less than what follows in one sentence: a whole statement has so many figures that chance would explain most.
+    """
     figures = list(find_figures(text, words=True))[:MAX_POOL]
     shares = list(dict.fromkeys(one.value for one in figures if one.is_percent))
     values = list(dict.fromkeys(one.value for one in figures if not one.is_percent))
-    yield from ((value, False) for value in (*_convert(values), *_combine(values, shares)))
-    yield from ((value, True) for value in _combine([*shares, 100.0], ()))
+    for one in (value for value in values if not _is_year(value)):
+        yield from ((one * period, False) for period in PERIODS)
+        yield from ((one / period, False) for period in PERIODS)
+        yield from ((one * part, False) for share in shares for part in (share / 100, 1 - share / 100, 1 + share / 100))
+    for one, other in combinations(values, 2):
+        yield from ((one + other, False), (abs(one - other), False), (one * other, False), ((one + other) / 2, False))
+    for one, other in combinations(shares, 2):
+        yield from ((one + other, True), (abs(one - other), True), ((one + other) / 2, True))
+        yield from ((100 * abs(one - other) / whole, True) for whole in (one, other) if whole)
+    yield from ((100 - one, True) for one in shares)
+    yield sum(one.value for one in figures if not one.is_percent), False
 
 
 def _find_nearby(plain: str, figures: Sequence[Figure], material: Material) -> frozenset[float]:
