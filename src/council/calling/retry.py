@@ -20,7 +20,7 @@ from council.calling.answer_check import (
     describe_loop,
     is_complete_reply,
 )
-from council.calling.budget import Budget
+from council.calling.budget import Budget, estimate_use
 from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, check_fault, max_retries, next_attempt
@@ -387,13 +387,17 @@ class RetryLoop:
         started, warm = self.now(), self.caller.warm_start
         first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
         try:
-            async with Slot(self.caller.limit_for(deadline.member.name)) as slot:
+            limit = self.caller.limit_for(deadline.member.name)
+            usage = estimate_use(ask, body, deadline.member) if limit.vendor else None
+            async with Slot(limit, usage=usage) as slot:
                 slot.first_output = first_output
                 attempt = await self._open_attempt(deadline, request, body, started)
-                if slot.turn:
+                if slot.turn or slot.reservation:
                     deadline.postpone(await slot.wait_for_turn())
                 answer = await self._send_or_charge(deadline, ask, attempt, body, slot)
                 slot.report_result(answer.kind if isinstance(answer, Fault) else "")
+                if slot.reservation:
+                    slot.reservation.settle(attempt, answer)
                 return attempt, answer
         finally:
             if first_output:
