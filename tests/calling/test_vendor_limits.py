@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
 from council.calling.concurrency import ConcurrencyLimit, Slot
+from council.calling.shared_limit import MAX_AHEAD_S, MAX_PAUSE_S, WINDOW_S, Amounts, SharedLimit, list_amounts
 from council.calling.vendor_limits import (
     BURST,
-    MAX_AHEAD_S,
-    MAX_PAUSE_S,
     SHARE,
-    WINDOW_S,
-    Amounts,
-    SharedLimit,
     VendorLimits,
-    list_amounts,
     take_from_buckets,
 )
 from council.counters import read_counts
@@ -142,7 +138,7 @@ class MemoryStore:
 async def test_waiting_requests_reserve_their_starts_with_one_change_of_the_state() -> None:
     store = MemoryStore()
     limit = VendorLimits("sim", {"requests": 6000}, store)
-    starts = [one.start for one in await asyncio.gather(*(limit.reserve(Usage(1, 1)) for _ in range(300))) if one]
+    starts = [one.start for one in await asyncio.gather(*(limit.reserve("m", Usage(1, 1)) for _ in range(300)))]
     assert store.changes == 1
     assert starts == sorted(starts)
     assert starts[-1] - starts[0] == pytest.approx((300 - 1 - BURST * 6000) / (SHARE * 100), abs=0.02)
@@ -151,7 +147,7 @@ async def test_waiting_requests_reserve_their_starts_with_one_change_of_the_stat
 @pytest.mark.behaviour("33-limits-per-minute")
 async def test_a_queue_takes_its_places_when_they_are_near_and_what_is_given_back_at_once() -> None:
     store = MemoryStore()
-    limit = SharedLimit("sim", ["tokens"], store, lambda *given: take_from_buckets({"tokens": 60_000}, *given))
+    limit = SharedLimit("sim", ["tokens"], store, partial(take_from_buckets, {"tokens": 60_000}))
     waited = read_counts("rate_wait_seconds").get("sim", 0.0)
     await limit.reserve(amounts(1, 30_000))
     asked = asyncio.get_running_loop().time()
@@ -221,7 +217,7 @@ async def test_the_wait_for_a_start_does_not_count_against_the_timeout_of_a_seat
     store = MemoryStore()
     limit = VendorLimits("sim", {"tokens": 6000}, store)
     gate = ConcurrencyLimit(4, vendor=limit)
-    await limit.reserve(Usage(6000, 0))
+    await limit.reserve("m", Usage(6000, 0))
     member = answering("one", "Tabs.")
     asked = asyncio.ensure_future(call(ledger, step(), member, timeout=lambda name: 5.0, limit_for=lambda name: gate))
     for _ in range(200):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from council.calling.vendor_limits import BURST, SHARE, WINDOW_S, VendorLimits
+from council.calling.shared_limit import WINDOW_S
+from council.calling.vendor_limits import BURST, SHARE, VendorLimits
 from council.errors import StoreError
 from council.store.interface import StoreAddress
 from council.store.run_store import RunStore
@@ -35,7 +36,7 @@ async def reserve():
     store = SqliteStore(Path(sys.argv[1]))
     limit = VendorLimits("sim", {{"requests": {PER_MINUTE}}}, store)
     offset = time.time() - asyncio.get_running_loop().time()
-    found = await asyncio.gather(*(limit.reserve(Usage()) for _ in range(30)))
+    found = await asyncio.gather(*(limit.reserve("m", Usage()) for _ in range(30)))
     print(*(one.start + offset for one in found))
     store.close()
 
@@ -53,8 +54,8 @@ def stores(store_address: StoreAddress) -> Iterator[list[RunStore]]:
 @pytest.mark.behaviour("33-limits-per-minute")
 async def test_two_stores_of_one_database_share_the_starts_of_a_limit(stores: list[RunStore]) -> None:
     limits = [VendorLimits("sim", {"requests": PER_MINUTE}, store) for store in stores]
-    found = await asyncio.gather(*(limits[n % 2].reserve(Usage()) for n in range(60)))
-    starts = sorted(one.start for one in found if one)
+    found = await asyncio.gather(*(limits[n % 2].reserve("m", Usage()) for n in range(60)))
+    starts = sorted(one.start for one in found)
     assert len(starts) == 60
     assert starts[-1] - starts[0] > (60 - BURST_STARTS) * GAP_S - 0.5  # the clock runs on while the second one reserves
     assert min(later - earlier for earlier, later in pairwise(starts[-10:])) > GAP_S / 2

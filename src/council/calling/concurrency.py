@@ -210,6 +210,7 @@ class Slot:
     timer: asyncio.TimerHandle | None = None
     first_output: asyncio.Event | None = None  # set for the requests that wait for this one
     turn: float = 0.0  # when to send, if the provider has a rate
+    member: str = ""
     usage: Usage | None = None  # that is expected, if the provider has limits per minute
     reservation: Reservation | None = None
 
@@ -237,9 +238,8 @@ class Slot:
         """Reserve a start under the limits per minute, then a turn of the rate. Wait until shortly before each."""
         now = asyncio.get_running_loop().time
         if self.limit.vendor and self.usage:
-            self.reservation = await self.limit.vendor.reserve(self.usage)
-            if self.reservation:
-                await asyncio.sleep(self.reservation.start - now() - PREPARATION_S)
+            self.reservation = await self.limit.vendor.reserve(self.member, self.usage)
+            await asyncio.sleep(self.reservation.start - now() - PREPARATION_S)
         if self.limit.rate:
             self.turn = await self.limit.rate.take_turn()
             await asyncio.sleep(self.turn - now() - PREPARATION_S)

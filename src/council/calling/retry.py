@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from council import events as ev
@@ -388,12 +389,15 @@ class RetryLoop:
         first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
         try:
             limit = self.caller.limit_for(deadline.member.name)
-            usage = estimate_use(ask, body, deadline.member) if limit.vendor else None
-            async with Slot(limit, usage=usage) as slot:
+            vendor = limit.vendor
+            usage = estimate_use(ask, body, deadline.member) if vendor and vendor.has_limits else None
+            async with Slot(limit, member=deadline.member.name, usage=usage) as slot:
                 slot.first_output = first_output
                 attempt = await self._open_attempt(deadline, request, body, started)
                 if slot.turn or slot.reservation:
                     deadline.postpone(await slot.wait_for_turn())
+                if vendor:
+                    attempt.delivery.on_limits = partial(vendor.learn, deadline.member.name, self.now())
                 answer = await self._send_or_charge(deadline, ask, attempt, body, slot)
                 slot.report_result(answer.kind if isinstance(answer, Fault) else "")
                 if slot.reservation:

@@ -216,7 +216,7 @@ class RunContext:
             shared = cast(TurnStore, store) if store.is_shared else None
             if limit.rate is None or limit.rate.store is not shared:
                 limit.rate = RateLimit(f"{provider.name} {provider.base_url}", provider.rate, shared)
-        if provider.limits_per_minute and (limit.vendor is None or limit.vendor.store is not store):
+        if limit.vendor is None or limit.vendor.store is not store:
             limit.vendor = VendorLimits(f"{provider.name} {provider.base_url}", provider.limits_per_minute, store)
         return limit
 
