@@ -6,7 +6,8 @@
         provider.answer = lambda seen: Reply(text="…") if "triage" in seen.prompt else None
         gate = provider.hold(nth=3)                                # the third request stays open
         …; gate.wait(); …; gate.release()
-        provider.log, provider.waves(), provider.bill, provider.base("anthropic")
+        provider.limits = EnforcedLimits(requests=60, tokens=30_000, window=60)    # the rest is refused with 429
+    provider.log, provider.waves(), provider.bill, provider.base("anthropic")
 
 As a separate process: `python -m tests.fake_provider --port 0 --delay 0.3`; GET /log returns the log as JSON.
 """
@@ -29,6 +30,7 @@ from tests.fakes.dialects import DIALECTS, Dialect, kept_prefix
 from tests.fakes.prompt_cache import CacheUse, PromptCache, list_blocks
 from tests.fakes.replies import Json, Reply, Seen, said_by
 from tests.fakes.sending import bytes_of, keep_alive, refusal, send
+from tests.fakes.vendor_limits import EnforcedLimits
 
 __all__ = ["FakeProvider", "Gate", "Reply", "Seen"]
 
@@ -77,6 +79,7 @@ class FakeProvider:
         self.answer: Callable[[Seen], Reply | None] | None = None  # if it returns None: the script, then the default
         self.cache: PromptCache | None = None  # caches by the rules of the vendors; None: marked prefixes of any length
         self.batches = FakeBatches(self._answer_apart)
+        self.limits: EnforcedLimits | None = None  # of requests and tokens; what exceeds them is refused with 429
         self._scripts: dict[str, list[Reply]] = {}
         self._always: dict[str, Reply] = {}
         self._kept: set[tuple[str, str]] = set()  # (model, prefix) in the vendor's cache
@@ -223,6 +226,9 @@ class FakeProvider:
             return await self.batches.submit_google(model, await request.json())
         seen = self._note(request, await request.read())
         reply = self._choose(seen)
+        if self.limits and reply.status == 200:
+            tokens = self._counted(seen, reply, None)
+            reply = self.limits.check(seen, reply, tokens["in"] + tokens["out"])
         seen.status = reply.status
         used: CacheUse | None = None
         if reply.status == 200 if reply.billed is None else reply.billed:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -490,6 +490,15 @@ class SeatWatch:
     drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
 
 
+class StatedLimit(NamedTuple):
+    """A limit of a vendor that an answer states."""
+
+    kind: str  # requests, input, output, or tokens (input and output together)
+    most: int
+    left: int
+    reset: float  # seconds
+
+
 @dataclass(slots=True)
 class Delivery:
     """How far a request has got, as far as its member tells. It decides whether a request that fails may be billed."""
@@ -497,6 +506,9 @@ class Delivery:
     is_connecting: bool = False  # no byte of the request was sent
     is_sent: bool = False  # the request went out on an open connection
     has_output: bool = False  # text or thinking has arrived
+    on_limits: Callable[[Sequence[StatedLimit]], object] | None = (
+        None  # called with what the headers of an answer state
+    )
 
 
 current_delivery: ContextVar[Delivery | None] = ContextVar("current_delivery", default=None)

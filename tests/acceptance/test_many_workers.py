@@ -17,11 +17,13 @@ import pytest
 from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, check_store, kill, wait_until
 from tests.acceptance.shared_store import Workers, detach
+from tests.fakes.vendor_limits import EnforcedLimits
 from tests.trusted_project import trust_project, write_user_file
 
 pytestmark = pytest.mark.sweep
 COUNCILS, CALLS = 300, 4
 RATE, ALLOWED = 50, 55
+REQUESTS, TOKENS = 60, 30_000  # in a minute
 
 
 def queue_runs(workspace: Workspace, number: int) -> list[str]:
@@ -125,6 +127,29 @@ def test_four_workers_keep_one_rate_in_every_second(
         print(f"\n{len(times)} requests in {times[-1] - times[0]:.1f} s, at most {most} in one second")
     assert len(times) == len(runs) * CALLS
     assert most <= ALLOWED
+    check_store(council)
+
+
+@pytest.mark.behaviour("33-limits-per-minute")
+def test_four_workers_keep_the_limits_per_minute_of_a_vendor_and_use_them(
+    shared: Workspace, shared_workers: Workers, council: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = shared.provider.limits = EnforcedLimits(REQUESTS, TOKENS, sends_headers=False)
+    path = shared.folder / "council.toml"
+    settings = f"backoff = 0.01\nrequests_per_minute = {REQUESTS}\ntokens_per_minute = {TOKENS}"
+    path.write_text(path.read_text().replace("backoff = 0.01", settings))
+    runs = queue_runs(shared, 65)
+    for _ in range(4):
+        shared_workers.start("--concurrency", "20")
+    wait_until(lambda: not count_open(), "the workers finished the runs", 420)
+    requests, tokens, refused = (limits.count(kind) for kind in ("requests", "tokens", "refused"))
+    full = range(1, len(requests) - 1)  # the last minute is not full
+    used = max(sum(requests[n] for n in full) / REQUESTS, sum(tokens[n] for n in full) / TOKENS) / len(full)
+    with capsys.disabled():
+        print(f"\nby minute: requests {requests}, tokens {tokens}, refused {refused}; {used:.1%} of the limits used")
+    assert sum(requests) == len(runs) * CALLS
+    assert sum(refused[1:]) == 0
+    assert used >= 0.9
     check_store(council)
 
 

@@ -7,14 +7,13 @@ from decimal import Decimal
 
 import pytest
 
-from council.calling.budget import MIN_ANSWER_TOKENS, TOKENS_PER_WORD, max_answer_tokens
+from council.calling.budget import ESTIMATED_THINKING_TOKENS, MIN_ANSWER_TOKENS, TOKENS_PER_WORD, max_answer_tokens
 from council.engine.plan_object import CostEstimate
 from council.errors import ConfigError
 from council.members.base import DEFAULT_MAX_TOKENS, Member
 from council.members.scripted import Scripted
 from council.money import FREE, Price, Rates
 from council.planning.estimate import (
-    ESTIMATED_THINKING_TOKENS,
     RehearsedCall,
     build_call,
     estimate_cost,

@@ -32,6 +32,8 @@ from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Ho
 from council.types import Answer, Ask, Usage, estimate_tokens
 
 TOKENS_PER_WORD = 1.4
+DEFAULT_ANSWER_WORDS = 400  # for an answer without a requested length
+ESTIMATED_THINKING_TOKENS = 1500  # thinking tokens of a reasoning member per answer
 MIN_ANSWER_TOKENS = 2048  # tokens; a lower cap truncates answers and saves little
 CANCELLED_FAULTS = ("hedge", "dropped", "cancelled")  # Council closed the connection, and output has stopped
 # Added to what a cancelled request has streamed, because a vendor may have written more than had arrived.
@@ -62,6 +64,19 @@ def max_billed_tokens(member: Member, ask: Ask) -> int:
     """Return the maximum billed output tokens: the answer cap plus the member's allowance for thinking."""
     output_limit = getattr(member, "max_output_tokens", None)
     return int(output_limit(ask, max_answer_tokens(ask)) if output_limit else max_answer_tokens(ask))
+
+
+def estimate_thinking(member: str, ask: Ask) -> int:
+    """Return the expected tokens of thinking of an answer."""
+    return ESTIMATED_THINKING_TOKENS if is_reasoning(member) or ask.effort else 0
+
+
+def estimate_use(ask: Ask, body: bytes, member: Member) -> Usage:
+    """Return the tokens that a request is expected to use: its bytes as input, and the words that it asks for."""
+    read = _count_attached(ask, body, member.vendor) if ask.attachments else _input_tokens(body)
+    words = ask.words or DEFAULT_ANSWER_WORDS
+    answer = min(math.ceil(words * TOKENS_PER_WORD), max_answer_tokens(ask))
+    return Usage(read, answer + estimate_thinking(member.name, ask))
 
 
 class OutputLimitsObject(TypedDict):

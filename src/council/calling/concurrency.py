@@ -5,6 +5,8 @@ episode and add 1/slots per answered call. Calls that started before a decrease 
 output for 2 s lends its slot to the next one, because it may be thinking or hung. The number of calls in flight never
 exceeds the provider's maximum. Time spent waiting for a slot does not count against a seat's timeout.
 
+Limits of a vendor: a provider with limits per minute has a start reserved for each request, by `vendor_limits.py`.
+
 Rate limit: a provider with a rate gets its requests at evenly spaced turns. The processes of a shared store reserve
 them together. A request that misses its turn waits for another one, so that no second has more requests than the rate
 allows.
@@ -28,9 +30,10 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
+from council.calling.vendor_limits import Reservation, VendorLimits
 from council.counters import count
 from council.members.base import Member, cache_rules
-from council.types import Ask, estimate_tokens
+from council.types import Ask, Usage, estimate_tokens
 
 START_SLOTS = 4
 DECREASE_FACTOR = 0.8
@@ -111,6 +114,7 @@ class ConcurrencyLimit:
     slowdowns: int = 0  # number of decreases
     waiters: deque[asyncio.Future[None]] = field(default_factory=deque)
     rate: RateLimit | None = None
+    vendor: VendorLimits | None = None  # limits per minute
 
     def __post_init__(self) -> None:
         self.slots = min(self.slots, self.max_slots)
@@ -206,13 +210,16 @@ class Slot:
     timer: asyncio.TimerHandle | None = None
     first_output: asyncio.Event | None = None  # set for the requests that wait for this one
     turn: float = 0.0  # when to send, if the provider has a rate
+    member: str = ""
+    usage: Usage | None = None  # that is expected, if the provider has limits per minute
+    reservation: Reservation | None = None
 
     async def __aenter__(self) -> Slot:
         await self.limit.wait_for_slot()
         self.slowdowns_at_start, self.is_held = self.limit.slowdowns, True
-        if self.limit.rate:
+        if self.limit.rate or self.usage:
             try:
-                await self._take_turn(self.limit.rate)
+                await self._wait_for_limits()
             except BaseException:
                 await self.__aexit__()
                 raise
@@ -224,21 +231,32 @@ class Slot:
             self.timer.cancel()
         self.release()
         self.limit.finish_call()
+        if self.reservation:
+            self.reservation.withdraw()
 
-    async def _take_turn(self, rate: RateLimit) -> None:
-        """Reserve a turn and wait until shortly before it."""
-        self.turn = await rate.take_turn()
-        await asyncio.sleep(self.turn - asyncio.get_running_loop().time() - PREPARATION_S)
+    async def _wait_for_limits(self) -> None:
+        """Reserve a start under the limits per minute, then a turn of the rate. Wait until shortly before each."""
+        now = asyncio.get_running_loop().time
+        if self.limit.vendor and self.usage:
+            self.reservation = await self.limit.vendor.reserve(self.member, self.usage)
+            await asyncio.sleep(self.reservation.start - now() - PREPARATION_S)
+        if self.limit.rate:
+            self.turn = await self.limit.rate.take_turn()
+            await asyncio.sleep(self.turn - now() - PREPARATION_S)
 
     async def wait_for_turn(self) -> float:
         """Wait for the turn of a recorded request, or for a later one if it was missed. Return the seconds."""
         now = asyncio.get_running_loop().time
         started = now()
+        if self.reservation:
+            await asyncio.sleep(self.reservation.start - now())
         while self.limit.rate:
             await asyncio.sleep(self.turn - now())
             if now() - self.turn <= MAX_LATE_S:
                 break
             self.turn = await self.limit.rate.take_turn()
+        if self.reservation:
+            self.reservation.is_sent = True
         return now() - started
 
     def on_output(self) -> None:

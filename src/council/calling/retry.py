@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from council import events as ev
@@ -20,7 +21,7 @@ from council.calling.answer_check import (
     describe_loop,
     is_complete_reply,
 )
-from council.calling.budget import Budget
+from council.calling.budget import Budget, estimate_use
 from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, check_fault, max_retries, next_attempt
@@ -387,13 +388,20 @@ class RetryLoop:
         started, warm = self.now(), self.caller.warm_start
         first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
         try:
-            async with Slot(self.caller.limit_for(deadline.member.name)) as slot:
+            limit = self.caller.limit_for(deadline.member.name)
+            vendor = limit.vendor
+            usage = estimate_use(ask, body, deadline.member) if vendor and vendor.has_limits else None
+            async with Slot(limit, member=deadline.member.name, usage=usage) as slot:
                 slot.first_output = first_output
                 attempt = await self._open_attempt(deadline, request, body, started)
-                if slot.turn:
+                if slot.turn or slot.reservation:
                     deadline.postpone(await slot.wait_for_turn())
+                if vendor:
+                    attempt.delivery.on_limits = partial(vendor.learn, deadline.member.name, self.now())
                 answer = await self._send_or_charge(deadline, ask, attempt, body, slot)
                 slot.report_result(answer.kind if isinstance(answer, Fault) else "")
+                if slot.reservation:
+                    slot.reservation.settle(attempt, answer)
                 return attempt, answer
         finally:
             if first_output:

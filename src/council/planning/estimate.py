@@ -30,17 +30,21 @@ from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from council.calling.budget import TOKENS_PER_WORD, max_answer_tokens, max_billed_tokens, top_phase
+from council.calling.budget import (
+    DEFAULT_ANSWER_WORDS,
+    TOKENS_PER_WORD,
+    estimate_thinking,
+    max_answer_tokens,
+    max_billed_tokens,
+    top_phase,
+)
 from council.calling.concurrency import shared_prefix
 from council.engine.plan_object import CostEstimate
 from council.errors import ConfigError
 from council.members.base import MAX_CACHE_POINTS, CacheRules, Member, cache_rules, list_unseen
 from council.money import FREE, Price, count_attachment_tokens, exact_cost, max_cost
-from council.settings.catalogue import is_reasoning
 from council.types import Ask, Step, Usage, estimate_tokens
 
-DEFAULT_ANSWER_WORDS = 400  # for an answer without a requested length
-ESTIMATED_THINKING_TOKENS = 1500  # thinking tokens of a reasoning member per answer
 LOOKED_TOKENS = 5_000  # usual results of a seat's look-ups
 MAX_LOOKED_TOKENS = 20_000
 LOOKED = "look"  # stands for the results among the quoted statements of a call
@@ -217,7 +221,7 @@ def _usual_costs(
 
 
 def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], question_tokens: int, share: float) -> Usage:
-    thoughts = int(ESTIMATED_THINKING_TOKENS * share) if is_reasoning(call.member) or call.ask.effort else 0
+    thoughts = int(estimate_thinking(call.member, call.ask) * share)
     return Usage(_input_tokens(call, answer_tokens, question_tokens), _answer_tokens(call, share) + thoughts)
 
 

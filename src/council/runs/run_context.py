@@ -17,6 +17,7 @@ from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.prompt_cache import PromptCache
 from council.calling.retry import Caller, RetryLoop
+from council.calling.vendor_limits import VendorLimits
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, StoreError, UsageError, option
 from council.members.base import Member
@@ -235,6 +236,8 @@ class RunContext:
             shared = cast(TurnStore, store) if store.is_shared else None
             if limit.rate is None or limit.rate.store is not shared:
                 limit.rate = RateLimit(f"{provider.name} {provider.base_url}", provider.rate, shared)
+        if limit.vendor is None or limit.vendor.store is not store:
+            limit.vendor = VendorLimits(f"{provider.name} {provider.base_url}", provider.limits_per_minute, store)
         return limit
 
     # Look-ups and search

@@ -99,6 +99,10 @@ class Provider:
     vendor: str = ""  # defaults to the name
     max_connections: int = 16
     rate: float | None = None  # requests per second
+    requests_per_minute: int | None = None
+    input_tokens_per_minute: int | None = None
+    output_tokens_per_minute: int | None = None
+    tokens_per_minute: int | None = None  # input and output together
     councils: int | None = None  # at once, over all workers
     structured: str = "json_schema"
     token_field: str = "max_tokens"  # request field that limits the output
@@ -109,6 +113,17 @@ class Provider:
     via: str = "wire"  # "pai" sends requests through pydantic-ai instead
     batches: bool = False  # it has the batch interface of its wire's vendor
     prompt_cache: bool = False  # it caches prompts as the vendor of its wire does
+
+    @property
+    def limits_per_minute(self) -> dict[str, float]:
+        """Return the limits that are set: of requests, input, output, and tokens (input and output together)."""
+        limits = {
+            "requests": self.requests_per_minute,
+            "input": self.input_tokens_per_minute,
+            "output": self.output_tokens_per_minute,
+            "tokens": self.tokens_per_minute,
+        }
+        return {kind: limit for kind, limit in limits.items() if limit is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ DOLLARS_OR_FALSE = ValueType(f"{DOLLARS.description}, or false", lambda value: v
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 RATE = ValueType("a number of requests per second above 0", lambda value: _is_number(value) and value > 0)
 COUNT, RESULT_COUNT = _whole_number(1, 1000), _whole_number(1, 10)
+PER_MINUTE = _whole_number(1, 10**9)
 PACKET_TOKENS = _whole_number(1_000, 1_000_000, "of tokens ")
 DAYS = _whole_number(1, 36_500, "of days ")
 COMMAND = _text_with('a command such as "pass show council"', split_command)
@@ -135,6 +136,10 @@ PROVIDER_KEYS: Mapping[str, ValueType] = {
     "vendor": TEXT_VALUE,
     "max_connections": COUNT,
     "rate": RATE,
+    "requests_per_minute": PER_MINUTE,
+    "input_tokens_per_minute": PER_MINUTE,
+    "output_tokens_per_minute": PER_MINUTE,
+    "tokens_per_minute": PER_MINUTE,
     "councils": COUNT,
     "structured": _one_of("json_schema", "json_object", "prompt"),
     "token_field": _one_of("max_tokens", "max_completion_tokens"),
@@ -291,6 +296,10 @@ KEY_MEANINGS: Mapping[str, str] = {
     "providers.NAME.vendor": "Vendor (family) that the provider counts as.",
     "providers.NAME.max_connections": "Largest number of parallel calls.",
     "providers.NAME.rate": "Largest number of requests per second: over all workers of a shared store, otherwise of one process. Not set: no limit.",
+    "providers.NAME.requests_per_minute": "Largest number of requests per minute, over all processes of a data folder or of a shared store. Not set: the limits that answers of the endpoint state.",
+    "providers.NAME.input_tokens_per_minute": "Largest number of input tokens per minute, over all processes. Not set: no limit of its own.",
+    "providers.NAME.output_tokens_per_minute": "Largest number of output tokens per minute, with thinking, over all processes. Not set: no limit of its own.",
+    "providers.NAME.tokens_per_minute": "Largest number of input and output tokens together per minute, over all processes. Not set: no limit of its own.",
     "providers.NAME.councils": "Largest number of councils that use the provider at once, over all workers of a shared store. Not set: no limit.",
     "providers.NAME.structured": "How typed replies are requested; `prompt` is for endpoints that support neither form.",
     "providers.NAME.prompt_cache": "Whether the endpoint caches prompts as the vendor of its wire does; default: true for the messages wire, and at the addresses of OpenAI and Google. If true, requests have the vendor's parameters for it.",

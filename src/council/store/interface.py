@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NotRequired, Protocol, TypedDict, final, get_type_hints
+from typing import Annotated, Any, NamedTuple, NotRequired, Protocol, TypedDict, TypeVar, final, get_type_hints
 
 from council.events import Entry
 from council.money import PriceObject
 from council.types import AbsenceRow, Delivery, Json, JsonSchema, Outcome, UsageCounts
 
+R = TypeVar("R")
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
+LimitChange = Callable[[str, float], tuple[str, R]]  # state of a limit and time → its new state, and a result
 
 
 class RunStatus(StrEnum):

@@ -12,18 +12,19 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
 from council.errors import StoreError
-from council.store.interface import ClaimedRun, ClaimRequest, WorkerRow
+from council.store.interface import ClaimedRun, ClaimRequest, LimitChange, WorkerRow
 from council.store.leases import CHANNEL, QUEUE_CHANGE
 from council.store.postgres_connection import connect, describe_url, limit_transactions
 from council.store.run_store import RunStore
 
 RETRY_S = 0.5  # seconds between attempts to reach the database
 TIMEOUT_S = 30.0
+R = TypeVar("R")
 
 LIST_WORKERS = """SELECT id, host, pid, queues, version, started, running FROM workers
                   WHERE expires > clock_timestamp() ORDER BY started, id"""
@@ -37,6 +38,12 @@ LEASE_TURNS = """INSERT INTO rates AS r (provider, free_from)
                  ON CONFLICT (provider) DO UPDATE
                  SET free_from = greatest(r.free_from, clock_timestamp()) + make_interval(secs => $2::float8 * $3)
                  RETURNING extract(epoch FROM r.free_from - clock_timestamp())::float8 - $2::float8 * $3"""
+READ_LIMIT = (
+    """SELECT coalesce((SELECT state FROM limits WHERE name = $1), ''), extract(epoch FROM clock_timestamp())::float8"""
+)
+# Stores a state if no other process has changed the one that was read; "" stands for none.
+CHANGE_LIMIT = """INSERT INTO limits AS l (name, state) VALUES ($1, $3)
+                  ON CONFLICT (name) DO UPDATE SET state = excluded.state WHERE l.state = $2 RETURNING 1"""
 IS_WAITING = """r.detached = 1 AND r.status IN ('queued', 'running')"""
 IS_FREE = """NOT EXISTS (SELECT 1 FROM leases l WHERE l.run = r.id AND l.expires > clock_timestamp())
              AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.run = r.id AND c.expires > clock_timestamp())"""
@@ -148,6 +155,14 @@ class WorkerTables(RunStore):
         """Reserve turns for requests to a provider, one in each interval. Return the seconds until the first."""
         ((delay,),) = await self._execute_aside(LEASE_TURNS, provider, interval, count)
         return float(delay)
+
+    async def change_limit(self, name: str, change: LimitChange[R]) -> R:
+        """Change the state of a limit. Without a lock: a process that is stopped meanwhile delays no other one."""
+        while True:
+            ((state, now),) = await self._execute_aside(READ_LIMIT, name)
+            changed, result = change(state, now)
+            if changed == state or await self._execute_aside(CHANGE_LIMIT, name, state, changed):
+                return result
 
     async def _execute_aside(self, statement: str, *values: object, lock: int = 0) -> list[Any]:
         """Execute a statement; with a lock, one process at a time."""

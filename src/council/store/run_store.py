@@ -24,6 +24,7 @@ from council.store.interface import (
     BudgetRefusal,
     Connection,
     Hold,
+    LimitChange,
     Row,
     RunOwner,
     RunState,
@@ -373,6 +374,16 @@ class RunStore(UserQueries):
                 return self._read_again(job.work, error), None
         except Exception as error:
             return None, error
+
+    # Limits of vendors
+
+    @abstractmethod
+    async def change_limit(self, name: str, change: LimitChange[R]) -> R:
+        """Change the state of a limit that all processes share, and return the result of the change.
+
+        `change` gets the state, "" at first, and the time in seconds, by one clock for all processes. It may be called
+        several times.
+        """
 
     # Runs
 

@@ -25,6 +25,7 @@ from council.settings.private_files import (
     open_private_handle,
 )
 from council.store import locks
+from council.store.interface import Connection, LimitChange
 from council.store.migrations import list_migrations, read_statements
 from council.store.run_store import Job, RunStore, Work, read_snapshot
 
@@ -449,6 +450,19 @@ class SqliteStore(RunStore):
     async def size(self) -> int:
         """Return the bytes of the database, including those not yet in its main file."""
         return sum(file.stat().st_size for file in (self.path, log_of(self.path)) if file.exists())
+
+    # Limits of vendors
+
+    async def change_limit(self, name: str, change: LimitChange[R]) -> R:
+        def work(db: Connection) -> R:
+            found = db.execute("SELECT state FROM limits WHERE name = ?", (name,)).fetchone()
+            state = str(found[0]) if found else ""
+            changed, result = change(state, time.time())
+            if changed != state:
+                db.execute("INSERT OR REPLACE INTO limits VALUES (?, ?)", (name, changed))
+            return result
+
+        return await self._write("", work)
 
     # Owners
 

@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 from council.errors import Fault
 from council.members.base import check_key
 from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_body, parse_retry_after
+from council.members.wires.limit_headers import read_limits
 from council.settings.network import is_loopback, proxy_for
 from council.text_cleanup import redact_line
 from council.threads import run_in_daemon_thread
@@ -294,6 +295,8 @@ class Endpoint:
                 try:
                     async with self._request(pool, state, "POST", path, data) as response:
                         state.has_response = True
+                        if state.delivery.on_limits and (stated := read_limits(response.headers)):
+                            state.delivery.on_limits(stated)
                         return await read(response, clock)
                 finally:
                     pool.timeouts.discard(clock)
