@@ -105,11 +105,11 @@ class JobThread:
             for job, (result, error) in zip(jobs, outcomes, strict=True):
                 job.on_result(result, error)
 
-    def close(self) -> None:
-        """Finish the queued jobs and end the thread."""
+    def close(self, timeout: float | None = None) -> None:
+        """Finish the queued jobs and end the thread. After the timeout, leave it alone."""
         if self._thread:
             self._jobs.put(None)
-            self._thread.join()
+            self._thread.join(timeout)
 
 
 @dataclass(slots=True)
@@ -152,6 +152,7 @@ class RunStore(UserQueries):
     opened: ClassVar[WeakSet[RunStore]] = WeakSet()
     database_errors: ClassVar[tuple[type[BaseException], ...]]  # raised as StoreError
     is_read_only = False
+    close_timeout: float | None = None  # seconds that the closing store waits for each of its threads
     is_shared = False  # several machines use it, and workers execute the queued runs
     _db: Any  # of the thread that writes
     _read_db: Any = None
@@ -456,8 +457,8 @@ class RunStore(UserQueries):
     def close(self) -> None:
         """Store the queued rows and close the connections."""
         self._send_all_batches()
-        self._writer.close()
-        self._reader.close()
+        self._writer.close(self.close_timeout)
+        self._reader.close(self.close_timeout)
         self._close_connections()
 
 
