@@ -198,7 +198,7 @@ def test_a_full_pooler_has_a_line_of_its_own(postgres: Server, database: str, tm
     try:
         with psycopg.connect(bouncer.url(database)) as held:
             held.execute("SELECT 1")
-            with pytest.raises(StoreError, match="all connection slots of the database .* are in use") as refused:
+            with pytest.raises(StoreError, match=r"all connection slots of the database .* are in use") as refused:
                 open_store(StoreAddress(tmp_path, bouncer.url(database)))
         assert "\n" not in str(refused.value)
     finally:

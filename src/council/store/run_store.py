@@ -454,6 +454,12 @@ class RunStore(UserQueries):
             self._owned_runs.pop(run, None)
             self._texts.pop(run, None)
 
+    def connect_fully(self) -> None:
+        """Open all connections of this process now, so that it does not wait for one while it has others."""
+
+    def give_up(self) -> None:
+        """Stop waiting for the database: what waits for it fails now."""
+
     def close(self) -> None:
         """Store the queued rows and close the connections."""
         self._send_all_batches()
