@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import logging
+import os
 import re
 import shutil
 import socket
 import sqlite3
+import subprocess
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +23,7 @@ from typing import Any
 from urllib.parse import quote
 
 import psycopg
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from council.store.interface import StoreAddress
@@ -156,7 +160,7 @@ class Proxy:
 
     def __init__(self, url: str) -> None:
         parts = conninfo_to_dict(url)
-        self._target = f"{parts['host']}/.s.PGSQL.5432"
+        self._target = f"{parts['host']}/.s.PGSQL.{parts.get('port') or 5432}"
         self._listener = socket.create_server(("127.0.0.1", 0))
         host, port = self._listener.getsockname()
         self.url = f"postgresql://postgres:{PASSWORD}@{host}:{port}/{parts['dbname']}"
@@ -220,3 +224,72 @@ class Proxy:
 def _shut(one: socket.socket) -> None:
     with suppress(OSError):
         one.shutdown(socket.SHUT_RDWR)
+
+
+# A pooler
+
+BOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+BOUNCER_PORT = 6432
+needs_bouncer = pytest.mark.skipif(BOUNCER is None, reason="PgBouncer is not installed: apt-get install pgbouncer")
+
+
+class Bouncer:
+    """PgBouncer in transaction mode before the server of the session, on a socket in a folder of its own.
+
+    It runs as the user of the server, whose folder is closed to others, as those of pytest are to that user.
+    """
+
+    def __init__(self, server: Server, *, server_connections: int = 20, clients: int = 500) -> None:
+        owner = server.folder.stat()
+        self.folder = Path(tempfile.mkdtemp(prefix="council-bouncer-", dir=server.folder.parent))
+        self.log = self.folder / "log"
+        (self.folder / "users").write_text('"postgres" ""\n', encoding="utf-8")
+        settings = self.folder / "pgbouncer.ini"
+        settings.write_text(
+            f"""[databases]
+* = host={server.folder} port=5432
+[pgbouncer]
+listen_addr =
+listen_port = {BOUNCER_PORT}
+unix_socket_dir = {self.folder}
+auth_type = trust
+auth_file = {self.folder}/users
+pool_mode = transaction
+default_pool_size = {server_connections}
+max_client_conn = {clients}
+server_login_retry = 1
+logfile = {self.log}
+""",
+            encoding="utf-8",
+        )
+        self._user: dict[str, int] = {}
+        if os.getuid() == 0:
+            self._user = {"user": owner.st_uid, "group": owner.st_gid}
+            for path in (self.folder, *self.folder.iterdir()):
+                os.chown(path, owner.st_uid, owner.st_gid)
+        self.start()
+
+    def start(self) -> None:
+        assert BOUNCER
+        command = [BOUNCER, "-q", str(self.folder / "pgbouncer.ini")]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self._user)  # type: ignore[call-overload]
+        end = time.monotonic() + 30
+        while not (self.folder / f".s.PGSQL.{BOUNCER_PORT}").exists():
+            assert self._process.poll() is None, self.log.read_text(encoding="utf-8")
+            assert time.monotonic() < end, "PgBouncer did not start"
+            time.sleep(0.02)
+
+    def url(self, database: str) -> str:
+        """Return the address of a database of the server through the pooler."""
+        name = conninfo_to_dict(database)["dbname"]
+        return f"postgresql://postgres@/{name}?host={quote(str(self.folder))}&port={BOUNCER_PORT}"
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        (self.folder / f".s.PGSQL.{BOUNCER_PORT}").unlink(missing_ok=True)
+        (self.folder / "pgbouncer.pid").unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)

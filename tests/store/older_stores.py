@@ -141,7 +141,7 @@ def describe_new_sqlite(folder: Path) -> tuple[int, set[tuple[str, str, str]]]:
 
 def make_postgres(url: str, version: int) -> None:
     """Create the schema of a version in an empty database, with a complete and an unfinished run."""
-    with closing(connect(url)) as db, db.transaction():
+    with closing(connect(url).raw) as db, db.transaction():
         db.execute("CREATE SCHEMA council")
         db.execute("CREATE TABLE council.schema_version (version INTEGER NOT NULL)")
         db.execute("INSERT INTO council.schema_version VALUES ($1)", (version,))
@@ -166,7 +166,7 @@ def _insert_postgres(db: psycopg.Connection[Any], table: str, columns: str, rows
 
 
 def read_postgres(url: str) -> Content:
-    with closing(connect(url)) as db:
+    with closing(connect(url).raw) as db:
         found = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'council'").fetchall()
         tables = {name for (name,) in found}
         return {
@@ -185,7 +185,7 @@ def describe_postgres(url: str) -> tuple[int, set[tuple[str, str, str]]]:
         """SELECT 'function', p.proname || '(' || pg_get_function_arguments(p.oid) || ')', p.prosrc FROM pg_proc p
            JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'council'""",
     )
-    with closing(connect(url)) as db:
+    with closing(connect(url).raw) as db:
         ((*_, version),) = db.execute("SELECT * FROM council.schema_version").fetchall()
         rows = [row for query in queries for row in db.execute(query).fetchall()]
         return version, {(str(first), str(second), str(third)) for first, second, third in rows}
@@ -198,5 +198,5 @@ def _list_columns() -> list[tuple[str, str]]:
 @contextmanager
 def open_transaction(url: str) -> Iterator[psycopg.Connection[Any]]:
     """Yield a connection with a transaction that is committed at the end."""
-    with closing(connect(url)) as db, db.transaction():
+    with closing(connect(url).raw) as db, db.transaction():
         yield db

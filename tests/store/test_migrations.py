@@ -261,7 +261,7 @@ def test_an_older_process_ends_its_run_in_a_database_that_is_migrated_meanwhile(
 ) -> None:
     with postgres.database("template1") as url:
         make_postgres(url, version)
-        with closing(postgres_connection.connect(url)) as older:
+        with closing(postgres_connection.connect(url).raw) as older:
             update = "UPDATE runs SET status = $1, report = $2 WHERE id = $3"
             add_run = "INSERT INTO runs (id, name, folder, created, seed, setup) SELECT $1, name, folder, created, seed, setup FROM runs LIMIT 1"
             for _ in range(6):  # from the fifth time on, psycopg prepares a statement

@@ -6,7 +6,7 @@ import base64
 import os
 import stat
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -73,10 +73,8 @@ class Owner:
             await convener.close()
 
     def run_worker(self, records: Convener) -> AbstractAsyncContextManager[None]:
-        """Execute runs of a shared store, inside the block."""
-        if not self.has_worker:
-            return nullcontext()
-        return embed_worker(records.find_store(), self.env, self.folder, self.config)
+        """Open a shared store and execute its runs, inside the block."""
+        return embed_worker(records, self.env, self.folder, self.config, has_worker=self.has_worker)
 
     def describe_untrusted(self) -> str:
         """Return one line if runs in the owner's folder are refused until its settings are trusted, else ""."""

@@ -25,6 +25,7 @@ from council.engine.minutes import Minutes
 from council.errors import CouncilError, LeaseLost, StoreError
 from council.members.wires.http import close_connections, keep_connections
 from council.planning.setup import RunSetup
+from council.runs.history import RunRecords
 from council.runs.outcome import Ending
 from council.runs.queues import ANY_WORKER, explain_folder_need, host_queue
 from council.runs.service import Convener
@@ -34,7 +35,7 @@ from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import ClaimRequest, Record, StoreAddress, WorkerRow
 from council.store.run_store import RunStore
-from council.store.shared import open_store
+from council.store.shared import close_promptly, open_patiently
 from council.text_cleanup import single_line
 from council.version import __version__
 
@@ -42,9 +43,13 @@ if TYPE_CHECKING:
     from council.store.postgres import PostgresStore
 
 DEFAULT_CONCURRENCY = 32  # runs at once
+CLAIM_POLL_S = 0.5  # seconds between looks into the queue without an announcement
+LAST_CLAIM_S = 2.0  # seconds after TERM for a claim that is being made
+LEAVE_S = 5.0  # seconds to hand the runs back
 DRAIN_S = 30.0  # seconds that runs have to end after TERM
 MAX_RENEWAL_S = 5.0  # seconds between two renewals of the row of a worker
 MAX_CLAIMS = 8  # runs that are claimed at once, so that a worker leaves some of a burst to others
+OPEN_S = 5.0  # seconds that the start of a server waits for its store and its worker
 FIRST_RETRY_S, MAX_RETRY_S = 1.0, 60.0  # until a worker tries a run again that it could not execute
 FORGET_REFUSALS_S = 600.0  # after the last try
 
@@ -108,11 +113,14 @@ class WorkerConvener(Convener):
 class DatabaseWorker(WorkerLoop):
     """Executor of the queued runs of a database, until stopped."""
 
+    poll_interval = CLAIM_POLL_S
+
     def __init__(
         self,
         address: StoreAddress,
         env: Mapping[str, str],
         *,
+        store: RunStore | None = None,
         folder: Path | None = None,
         config: Path | None = None,
         queues: Sequence[str] = (),
@@ -121,9 +129,12 @@ class DatabaseWorker(WorkerLoop):
         metrics: tuple[str, int] | None = None,
         log: Callable[[str], object] | None = None,
     ) -> None:
-        super().__init__(env, open_store(address))
-        self.tables = cast("PostgresStore", self.store)
-        self.url, self.lease_seconds = address.url, address.lease_seconds
+        """`store`: an open store of the server that contains this worker; its owner closes it."""
+        super().__init__(env)
+        self._is_own_store, self._has_store = store is None, False
+        if store:
+            self._use_store(store)
+        self.address, self.lease_seconds = address, address.lease_seconds
         self.folder, self.config = (folder or Path.cwd()).resolve(), config
         named = dict.fromkeys(host_queue() if one == "host" else one for one in queues)
         self.queues = tuple(named) or (ANY_WORKER, host_queue())
@@ -134,10 +145,15 @@ class DatabaseWorker(WorkerLoop):
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.log = log or self._print
         self.is_ready = asyncio.Event()  # registered: it may execute runs
-        self._hurry = asyncio.Event()
+        self._stopped, self._hurry = asyncio.Event(), asyncio.Event()
+        self._is_waiting = False  # for the database, since a line said so
         self._next_renewal = 0.0
         self._ended: list[str] = []  # runs whose claims are to be removed
         self._refusals: dict[str, Refusal] = {}  # by run that this worker cannot execute
+
+    def _use_store(self, store: RunStore) -> None:
+        self.store, self._has_store = store, True
+        self.tables = cast("PostgresStore", store)
 
     def _print(self, line: str) -> None:
         print(f"council worker {self.name}: {single_line(line, 400)}", file=sys.stderr, flush=True)
@@ -147,25 +163,63 @@ class DatabaseWorker(WorkerLoop):
         if self._is_stopping:
             self._hurry.set()
         super().stop()
+        self._stopped.set()
 
     async def serve(self) -> None:
         """Execute runs until stopped."""
         keep_connections()
+        async with self._serve_metrics():
+            working, stopped = asyncio.create_task(self._work()), asyncio.create_task(self._stopped.wait())
+            try:
+                await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
+                if self._has_store:
+                    await asyncio.wait([working], timeout=LAST_CLAIM_S)
+                if working.done():
+                    working.result()
+            finally:
+                for task in (working, stopped):
+                    task.cancel()
+                await asyncio.gather(working, stopped, return_exceptions=True)
+                if self._has_store:
+                    await self._end()
+
+    async def _work(self) -> None:
+        if not self._has_store:
+            self._use_store(await open_patiently(self.address, self._note_wait))
         listening = asyncio.create_task(self._wake_for_queue())
         try:
-            async with self._serve_metrics():
-                await self._run_until_idle()
+            await self._run_until_idle()
         finally:
-            with suppress(CouncilError):
-                await self.tables.remove_worker(self.name)
             listening.cancel()
-            await self._drain()
-            await self._shut_down()
-            with suppress(CouncilError):
-                await self.tables.release_claims(self.name)
-            close_connections()
-            await asyncio.sleep(0.01)  # the event loop closes them
-            self.store.close()
+
+    def _note_wait(self, error: StoreError) -> None:
+        if not self._is_waiting:
+            self.log(f"waiting for the database: {error}")
+        self._is_waiting = True
+
+    async def _end(self) -> None:
+        """Leave the queue and the runs to others, also if the database hangs."""
+        with suppress(CouncilError, TimeoutError):
+            async with asyncio.timeout(LAST_CLAIM_S):
+                await self.tables.remove_worker(self.name)
+        await self._drain()
+        leaving = asyncio.create_task(self._leave())
+        await asyncio.wait([leaving], timeout=LEAVE_S)
+        if not leaving.done():
+            self.log("the database does not answer: runs of this worker continue when their leases have expired")
+            self.store.give_up()
+            await asyncio.wait([leaving], timeout=LEAVE_S)
+        if leaving.done():
+            leaving.result()
+        if self._is_own_store:
+            await close_promptly(self.store)
+
+    async def _leave(self) -> None:
+        await self._shut_down()
+        with suppress(CouncilError):
+            await self.tables.release_claims(self.name)
+        close_connections()
+        await asyncio.sleep(0.01)  # the event loop closes them
 
     @asynccontextmanager
     async def _serve_metrics(self) -> AsyncIterator[None]:
@@ -174,7 +228,10 @@ class DatabaseWorker(WorkerLoop):
             return
         from council.runs.metrics_server import serve_metrics
 
-        async with serve_metrics(self.store, *self.metrics, self._is_healthy) as port:
+        def find_store() -> RunStore | None:
+            return self.store if self._has_store else None
+
+        async with serve_metrics(find_store, *self.metrics, self._is_healthy) as port:
             self.log(f"health and metrics: http://{self.metrics[0]}:{port}")
             yield
 
@@ -202,10 +259,10 @@ class DatabaseWorker(WorkerLoop):
     # Queue
 
     async def _wake_for_queue(self) -> None:
-        """Look for runs when one was queued, and twice a second."""
+        """Look for runs at once when one was queued."""
         while True:
-            await self.tables.wait_for_queue()
-            self._wake.set()
+            if await self.tables.wait_for_queue():
+                self._wake.set()
 
     async def _start_due_runs(self) -> bool:
         """Renew the row of this worker, and start the runs that it claims."""
@@ -301,22 +358,74 @@ def run_database_worker(address: StoreAddress, **options: Any) -> int:
 
 
 @asynccontextmanager
+async def open_ahead(records: RunRecords, log: Callable[[str], object]) -> AsyncIterator[asyncio.Task[RunStore]]:
+    """Open the shared store of a server inside the block, which may begin before the database can be reached."""
+    failed = asyncio.Event()
+
+    def note(error: StoreError) -> None:
+        if not failed.is_set():
+            log(f"waiting for the database: {error}")
+        failed.set()
+
+    opening, waiting = asyncio.create_task(records.wait_for_store(note)), asyncio.create_task(failed.wait())
+    try:
+        await asyncio.wait([opening, waiting], timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
+        if opening.done():
+            opening.result()
+        opening.add_done_callback(partial(_report_refusal, log))
+        yield opening
+    finally:
+        for task in (opening, waiting):
+            task.cancel()
+        await asyncio.gather(opening, waiting, return_exceptions=True)
+
+
+def _report_refusal(log: Callable[[str], object], opening: asyncio.Task[RunStore]) -> None:
+    if not opening.cancelled() and (error := opening.exception()):
+        log(str(error))
+
+
+@asynccontextmanager
 async def embed_worker(
-    address: StoreAddress, env: Mapping[str, str], folder: Path, config: Path | None
+    records: RunRecords, env: Mapping[str, str], folder: Path, config: Path | None, *, has_worker: bool = True
 ) -> AsyncIterator[None]:
-    """Execute runs of a shared store beside a server, inside the block. A local store has its own worker process."""
+    """Execute runs of a shared store beside a server and on its connections, inside the block.
+
+    A local store has its own worker process.
+    """
+    address = records.find_store()
     if not address.url:
         yield
         return
-    worker = DatabaseWorker(address, env, folder=folder, config=config)
-    serving, ready = asyncio.create_task(worker.serve()), asyncio.create_task(worker.is_ready.wait())
-    try:
-        await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
-        if serving.done():
-            serving.result()
-        yield
-    finally:
-        worker.stop()
-        worker.stop()  # without waiting for its runs
-        await asyncio.gather(serving, return_exceptions=True)
+    workers: list[DatabaseWorker] = []
+    ready = asyncio.Event()
+
+    async def serve(opening: asyncio.Task[RunStore]) -> None:
+        worker = DatabaseWorker(address, env, store=await asyncio.shield(opening), folder=folder, config=config)
+        worker.is_ready = ready
+        workers.append(worker)
+        await worker.serve()
+
+    async with open_ahead(records, _print_line) as opening:
+        if not has_worker:
+            yield
+            return
+        serving, starting = asyncio.create_task(serve(opening)), asyncio.create_task(ready.wait())
+        try:
+            if opening.done():
+                await asyncio.wait([serving, starting], timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            yield
+        finally:
+            starting.cancel()
+            for worker in workers:
+                worker.stop()
+                worker.stop()  # without waiting for its runs
+            if not workers:
+                serving.cancel()
+            await asyncio.gather(serving, starting, return_exceptions=True)
+
+
+def _print_line(line: str) -> None:
+    print(f"council: {single_line(line, 400)}", file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ from council import events as ev
 from council.engine.minutes import Minutes
 from council.engine.plan_object import PacketReceipt
 from council.engine.prompting import build_dossier
-from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
+from council.errors import CouncilError, RunConflict, StoreError, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
 from council.planning.plan_object import make_packet_receipt
@@ -45,7 +45,7 @@ from council.store.interface import (
 from council.store.migrations import list_migrations
 from council.store.queries import unknown_run
 from council.store.run_store import RunStore
-from council.store.shared import acquire_store, open_store, release_store
+from council.store.shared import acquire_store, close_promptly, open_patiently, open_store, release_store
 from council.text_cleanup import abbreviate_base64, single_line
 from council.types import Dossier, Json
 
@@ -220,13 +220,33 @@ class RunRecords:
         self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
         self._opened = (time.time(), time.monotonic())
         self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
+        self._unavailable: StoreError | None = None  # why the store is not open yet
 
     @property
     def store(self) -> RunStore:
         if self._store is None:
+            if self._unavailable:
+                raise StoreError(str(self._unavailable))
             address = self.find_store()
             self._store = acquire_store(address) if self._keeps_open else open_store(address)
             self._store.on_wait = lambda message: self.on_store_wait(message)
+        return self._store
+
+    async def wait_for_store(self, on_failure: Callable[[StoreError], object]) -> RunStore:
+        """Open the store of a server. Wait for a database that cannot be reached; requests get the reason meanwhile."""
+
+        def note(error: StoreError) -> None:
+            self._unavailable = error
+            on_failure(error)
+
+        if self._store is None:
+            self._unavailable = StoreError("the run store is not open yet: try again in a few seconds")
+            try:
+                store = await open_patiently(self.find_store(), note)
+            finally:
+                self._unavailable = None
+            store.on_wait = lambda message: self.on_store_wait(message)
+            self._store = store
         return self._store
 
     def find_store(self) -> StoreAddress:
@@ -240,6 +260,8 @@ class RunRecords:
         store, self._store = self._store, None
         if self._keeps_open:
             release_store(store)
+        elif store.is_shared:
+            await close_promptly(store)
         else:
             store.close()
 

@@ -24,8 +24,10 @@ LOOPBACK = "127.0.0.1"
 
 
 @asynccontextmanager
-async def serve_metrics(store: RunStore, host: str, port: int, is_ready: Callable[[], bool]) -> AsyncIterator[int]:
-    """Serve health and metrics inside the block. Yield the port."""
+async def serve_metrics(
+    find_store: Callable[[], RunStore | None], host: str, port: int, is_ready: Callable[[], bool]
+) -> AsyncIterator[int]:
+    """Serve health and metrics inside the block. Yield the port. There is no store until it is open."""
     require_package()
 
     async def get_health(request: web.Request) -> web.Response:
@@ -38,6 +40,8 @@ async def serve_metrics(store: RunStore, host: str, port: int, is_ready: Callabl
         headers = {name.lower(): value for name, value in request.headers.items()}
         if not may_read_metrics(headers, request.remote or "", os.environ):
             return web.Response(status=401, text=f"send Authorization: Bearer with the value of {TOKEN_VARIABLE}\n")
+        if (store := find_store()) is None:
+            return web.Response(status=503, text="the run store is not open yet\n")
         body, content_type = await render_metrics(store)
         return web.Response(body=body, headers={"Content-Type": content_type})
 

@@ -42,9 +42,10 @@ class WorkerLoop:
     poll_interval = QUEUE_POLL_S
     idle_timeout = math.inf
 
-    def __init__(self, env: Mapping[str, str], store: RunStore) -> None:
+    store: RunStore
+
+    def __init__(self, env: Mapping[str, str]) -> None:
         self.env = dict(env)
-        self.store = store
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._conveners: dict[str, Convener] = {}  # by run, the oldest first
         self._skipped_runs: set[str] = set()  # runs that this process cannot execute
@@ -148,7 +149,8 @@ class Worker(WorkerLoop):
 
     def __init__(self, env: Mapping[str, str], *, env_timeout: float = ENV_TIMEOUT_S) -> None:
         self.folder = data_folder(env)
-        super().__init__(env, open_store(StoreAddress(self.folder)))
+        super().__init__(env)
+        self.store = open_store(StoreAddress(self.folder))
         self.env_timeout = env_timeout
         self.idle_timeout = _parse_seconds(env.get(IDLE_VARIABLE), IDLE_TIMEOUT_S)
         self._envs: dict[str, dict[str, str]] = {}  # by run, as the client sent them

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -26,10 +27,12 @@ from council.store import leases
 from council.store import postgres_statements as sql
 from council.store.interface import BudgetRefusal, Hold, Row, RunOwner, StoreAddress
 from council.store.postgres_connection import (
+    BEGIN_TO_READ,
     PostgresConnection,
     clean_values,
     connect,
     describe_url,
+    is_full,
     limit_transactions,
     migrate,
     translate,
@@ -42,6 +45,7 @@ from council.store.texts import TextWriter
 WRITE_TIMEOUT_S = 30.0  # seconds that a write without an owned run waits for the database
 READ_TIMEOUT_S = 10.0
 RETRY_S = 0.25  # seconds between attempts to connect
+CLOSE_TIMEOUT_S = 1.0  # for each thread of a store that has given up
 NOTICE_AFTER_S = 2.0
 CHECK_INTERVAL_S = 600.0
 MAX_ROWS = 2000  # of one statement
@@ -92,28 +96,27 @@ class PostgresStore(WorkerTables):
         self._batch = 0  # number of the last transaction
         self.split_commits = 0  # transactions that were repeated job by job
         self._last_check = 0.0
+        self._is_given_up = threading.Event()
         self._leases = leases.LeaseThread(self)
 
     def _open(self) -> PostgresConnection:
-        raw = connect(self.url)
+        db = connect(self.url, limit_transactions(self.lease_seconds))
         try:
-            migrate(raw, self.shown)
-            limit_transactions(raw, self.lease_seconds)
+            migrate(db, self.shown)
         except BaseException:
-            raw.close()
+            db.close()
             raise
-        return PostgresConnection(raw)
+        return db
 
     def _open_to_read(self) -> PostgresConnection:
-        raw = connect(self.url)
-        raw.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        return PostgresConnection(raw)
+        return connect(self.url, begin=BEGIN_TO_READ)
 
     def _read_again(self, work: Work | None, error: BaseException) -> Any:
         """Connect again for a while if the connection is lost."""
         end = time.monotonic() + READ_TIMEOUT_S
         while True:
-            if not self._is_lost(self._read_db, error) or time.monotonic() > end:
+            is_late = time.monotonic() > end or self._is_given_up.is_set()
+            if is_late or not self._is_lost(self._read_db, error):
                 raise error
             try:
                 self._read_db.close()
@@ -121,22 +124,40 @@ class PostgresStore(WorkerTables):
                 return read_snapshot(self._read_db, work)
             except psycopg.OperationalError as again:
                 error = again
-                time.sleep(RETRY_S)
+                self._is_given_up.wait(RETRY_S)
 
     def _is_lost(self, db: PostgresConnection, error: BaseException) -> bool:
         return isinstance(error, (*LOST, *CONFLICTS)) or (isinstance(error, psycopg.Error) and db.is_lost)
 
     def connect_in_background(self) -> PostgresConnection:
         """Return a connection for what need not survive a crash of the server."""
-        raw = connect(self.url)
-        raw.execute("SET synchronous_commit = off")
-        return PostgresConnection(raw)
+        return connect(self.url, {"synchronous_commit": "off", **limit_transactions(self.lease_seconds)})
+
+    def connect_fully(self) -> None:
+        """Open all connections of this process now, so that it does not wait for one while it has others."""
+        try:
+            with self._reader.gate:
+                self._read_db = self._read_db or self._open_to_read()
+            self._leases.connect()
+        except psycopg.Error as error:
+            raise StoreError(self._explain(error)) from error
+
+    def give_up(self) -> None:
+        """Stop waiting for the database: what waits for it fails now."""
+        self.close_timeout = CLOSE_TIMEOUT_S
+        self._is_given_up.set()
+        self._leases.give_up()
+        for db in (self._db if self._is_open else None, self._read_db):
+            if db is not None:
+                db.cut()
 
     def close(self) -> None:
         super().close()
         self._leases.close()
 
     def _close_connections(self) -> None:
+        if self._is_given_up.is_set():  # threads may still use them
+            return
         if self._read_db is not None:
             self._read_db.close()
             self._read_db = None
@@ -153,6 +174,8 @@ class PostgresStore(WorkerTables):
             return f'the database "{self.shown}" refuses the run store ({text}): GRANT CREATE ON DATABASE to this user'
         if isinstance(error, pg.DiskFull):
             return f'the database "{self.shown}" is full ({text}): free some space on its server'
+        if is_full(error):
+            return f'all connection slots of the database "{self.shown}" are in use: raise max_connections, use PgBouncer, or start fewer workers'
         if isinstance(error, psycopg.OperationalError):
             return f'the database "{self.shown}" cannot be reached ({text}): start it, or check COUNCIL_DATABASE and [store] url'
         return f'the run store in "{self.shown}" cannot be used ({text}): check the database'
@@ -187,14 +210,17 @@ class PostgresStore(WorkerTables):
             except Exception as failure:  # the thread must continue
                 return self._fail_all(jobs, failure)
             waited = time.monotonic() - since
-            if not isinstance(error, CONFLICTS):
+            if isinstance(error, CONFLICTS):
+                self._rollback()
+            else:
                 self._drop_connection()
                 if waited > WRITE_TIMEOUT_S and not any(job.run in self._owned_runs for job in jobs):
                     return self._fail_all(jobs, error)
                 if waited > NOTICE_AFTER_S and not is_reported:
                     is_reported = True
                     self.on_wait(f"waiting for the database: {self._explain(error)}")
-                time.sleep(RETRY_S)
+                if self._is_given_up.wait(RETRY_S):
+                    return self._fail_all(jobs, error)
 
     def _drop_connection(self) -> None:
         if self._is_open:
@@ -203,9 +229,16 @@ class PostgresStore(WorkerTables):
             self._is_open = False
 
     def _is_committed(self) -> bool:
-        """Return whether the last transaction was committed. Waits until the server has ended it."""
-        row = self._db.execute("SELECT batch FROM writers WHERE id = ? FOR UPDATE", (self._id,)).fetchone()
-        return bool(row and row[0] == self._batch)
+        """Return whether the last transaction was committed. Waits until the server has ended it.
+
+        A transaction that the server, or a pooler, has not begun yet fails from now on.
+        """
+        barrier = self._batch + 1
+        ((found,),) = self._db.execute_raw(sql.READ_BATCH, (self._id, self._batch, barrier)).fetchall()
+        if found == self._batch:
+            return True
+        self._batch = barrier + 1  # of the next attempt
+        return False
 
     def _fail_all(self, jobs: list[Job], error: BaseException) -> list[tuple[Any, BaseException | None]]:
         self._rollback()
@@ -213,9 +246,8 @@ class PostgresStore(WorkerTables):
 
     def _rollback(self) -> None:
         self._texts.clear()
-        with suppress(psycopg.Error):
-            if self._is_open and self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+        if self._is_open:
+            self._db.roll_back()
 
     def _commit_once(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
         try:
@@ -248,7 +280,7 @@ class PostgresStore(WorkerTables):
         is_sent, raw = len(parts) == 1 and parts[0][0], self._db.raw
         try:
             with raw.pipeline() if is_sent else nullcontext():
-                raw.execute("BEGIN")
+                self._db.begin()
                 for taken, _ in statements:
                     for values in taken:
                         raw.execute(translate(sql.ADD_LEASE), values)
@@ -474,8 +506,9 @@ class PostgresStore(WorkerTables):
     async def wait_for_change(self, run: str) -> None:
         await self._leases.wait_for_change(run)
 
-    async def wait_for_queue(self) -> None:
-        await self._leases.wait_for_change(leases.QUEUE_CHANGE)
+    async def wait_for_queue(self) -> bool:
+        """Return whether a queued run was announced, after a while at the latest."""
+        return await self._leases.wait_for_change(leases.QUEUE_CHANGE)
 
     # Upkeep
 

@@ -89,8 +89,12 @@ CHANGED = {
 ADD_LEASE = """INSERT INTO leases (run, token, owner, host, pid, started, expires)
                VALUES (?, ?, ?, ?, ?, ?, clock_timestamp() + make_interval(secs => ?))"""
 RELEASE_LEASE = "DELETE FROM leases WHERE run = ? AND token = ?"
-MARK_BATCH = """INSERT INTO writers (id, batch) VALUES ($1, $2)
-                ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = clock_timestamp()"""
+# Numbers only grow: a transaction with an older one, which arrives late, violates NOT NULL.
+MARK_BATCH = """INSERT INTO writers AS w (id, batch) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE
+                SET batch = CASE WHEN w.batch < excluded.batch THEN excluded.batch END, at = clock_timestamp()"""
+# Returns the number $2 if it was committed; otherwise a higher one, $3, so that $2 cannot be committed any more.
+READ_BATCH = """INSERT INTO writers AS w (id, batch) VALUES ($1, $3) ON CONFLICT (id) DO UPDATE
+                SET batch = CASE WHEN w.batch = $2 THEN w.batch ELSE excluded.batch END RETURNING batch"""
 PACKED = frozenset({"run", "event", "result", "intent", "settled", "phase"})  # rows that may have long texts
 GROUPED = frozenset({*INSERTED, *CHANGED, "lease"})
 PUBLIC_KINDS = frozenset({"event", "live", "close", "cancel", "queue", "detach"})  # followers of a run wait for them

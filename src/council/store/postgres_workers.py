@@ -6,24 +6,17 @@ of it. So no run can be forgotten, whatever process ends at whatever moment.
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
 
 from council.errors import StoreError
 from council.store.interface import ClaimedRun, ClaimRequest, LimitChange, WorkerRow
-from council.store.leases import CHANNEL, QUEUE_CHANGE
-from council.store.postgres_connection import connect, describe_url, limit_transactions
+from council.store.leases import CHANNEL, QUEUE_CHANGE, LeaseThread
+from council.store.postgres_connection import PostgresConnection
 from council.store.run_store import RunStore
 
-RETRY_S = 0.5  # seconds between attempts to reach the database
-TIMEOUT_S = 30.0
 R = TypeVar("R")
 
 LIST_WORKERS = """SELECT id, host, pid, queues, version, started, running FROM workers
@@ -95,24 +88,12 @@ FORGET_CLAIMS = "DELETE FROM claims WHERE expires < clock_timestamp() - interval
 
 
 class WorkerTables(RunStore):
-    """What a shared store has for workers, on its own connection and thread: commits do not wait for the disk."""
+    """What a shared store has for workers, on the thread of the leases: commits do not wait for the disk."""
 
     is_shared = True
     url: str
     lease_seconds: float
-
-    def start(self) -> None:
-        """Start without a connection, also in a forked process."""
-        super().start()
-        self._side_thread: ThreadPoolExecutor | None = None
-        self._side_lock = threading.Lock()
-        self._side: psycopg.Connection[Any] | None = None
-
-    def close(self) -> None:
-        if self._side_thread:
-            self._side_thread.shutdown()
-        self._drop_side()
-        super().close()
+    _leases: LeaseThread
 
     async def list_workers(self) -> list[WorkerRow]:
         rows = await self._select(LIST_WORKERS)
@@ -166,53 +147,15 @@ class WorkerTables(RunStore):
 
     async def _execute_aside(self, statement: str, *values: object, lock: int = 0) -> list[Any]:
         """Execute a statement; with a lock, one process at a time."""
-        with self._side_lock:
-            if self._side_thread is None:
-                self._side_thread = ThreadPoolExecutor(1, "council-workers")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._side_thread, self._execute_once, statement, values, lock
-        )
 
-    def _execute_once(self, statement: str, values: Sequence[object], lock: int) -> list[Any]:
-        """Execute a statement. Connect again for a while if the connection is lost."""
-        end = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                if self._side is None or self._side.closed:
-                    self._side = connect(self.url)
-                    self._side.execute("SET synchronous_commit = off")
-                    limit_transactions(self._side, self.lease_seconds)
-                found = (
-                    self._execute_locked(self._side, statement, values, lock)
-                    if lock
-                    else self._side.execute(statement, values)
-                )
-                return found.fetchall() if found.description else []
-            except psycopg.OperationalError as error:
-                if time.monotonic() > end:
-                    raise StoreError(
-                        f'the database "{describe_url(self.url)}" cannot be reached: start it, or check COUNCIL_DATABASE and [store] url'
-                    ) from error
-                self._drop_side()
-                time.sleep(RETRY_S)
-            except psycopg.Error as error:
-                self._drop_side()
-                raise StoreError(f"the tables of workers cannot be used ({error}): check the database") from error
+        def work(db: PostgresConnection) -> list[Any]:
+            found = db.execute_raw(statement, values, lock=lock)
+            return found.fetchall() if found.description else []
 
-    def _execute_locked(
-        self, db: psycopg.Connection[Any], statement: str, values: Sequence[object], lock: int
-    ) -> psycopg.Cursor[Any]:
-        """Execute a statement under a lock, in one message: a process that is stopped does not keep the lock."""
-        with db.pipeline():
-            db.execute("BEGIN")
-            db.execute("SELECT pg_advisory_xact_lock($1)", (lock,))
-            found = db.execute(statement, values)
-            db.execute("COMMIT")
-        return found
-
-    def _drop_side(self) -> None:
-        """Close the connection: after an error, it may be inside of a transaction."""
-        if self._side is not None:
-            with suppress(psycopg.Error):
-                self._side.close()
-            self._side = None
+        try:
+            rows: list[Any] = await self._leases.execute(work)
+            return rows
+        except psycopg.OperationalError as error:
+            raise StoreError(self._explain(error)) from error
+        except psycopg.Error as error:
+            raise StoreError(f"the tables of workers cannot be used ({error}): check the database") from error

@@ -106,11 +106,11 @@ class JobThread:
             for job, (result, error) in zip(jobs, outcomes, strict=True):
                 job.on_result(result, error)
 
-    def close(self) -> None:
-        """Finish the queued jobs and end the thread."""
+    def close(self, timeout: float | None = None) -> None:
+        """Finish the queued jobs and end the thread. After the timeout, leave it alone."""
         if self._thread:
             self._jobs.put(None)
-            self._thread.join()
+            self._thread.join(timeout)
 
 
 @dataclass(slots=True)
@@ -153,6 +153,7 @@ class RunStore(UserQueries):
     opened: ClassVar[WeakSet[RunStore]] = WeakSet()
     database_errors: ClassVar[tuple[type[BaseException], ...]]  # raised as StoreError
     is_read_only = False
+    close_timeout: float | None = None  # seconds that the closing store waits for each of its threads
     is_shared = False  # several machines use it, and workers execute the queued runs
     _db: Any  # of the thread that writes
     _read_db: Any = None
@@ -464,11 +465,17 @@ class RunStore(UserQueries):
             self._owned_runs.pop(run, None)
             self._texts.pop(run, None)
 
+    def connect_fully(self) -> None:
+        """Open all connections of this process now, so that it does not wait for one while it has others."""
+
+    def give_up(self) -> None:
+        """Stop waiting for the database: what waits for it fails now."""
+
     def close(self) -> None:
         """Store the queued rows and close the connections."""
         self._send_all_batches()
-        self._writer.close()
-        self._reader.close()
+        self._writer.close(self.close_timeout)
+        self._reader.close(self.close_timeout)
         self._close_connections()
 
 

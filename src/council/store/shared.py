@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import os
+import random
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from council.errors import UsageError
+from council.errors import StoreError, UsageError
 from council.settings.private_files import describe_changes, repair_folder
 from council.store.interface import StoreAddress
 from council.store.run_store import RunStore
+from council.threads import run_in_daemon_thread
 
 MAX_IDLE_STORES = 4  # kept open without a user
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 10.0  # between attempts to open a shared store
+CLOSE_TIMEOUT_S = 5.0  # seconds that a shared store has to close, before it gives up
 
 
 def open_store(address: StoreAddress) -> RunStore:
@@ -36,6 +42,71 @@ def open_store(address: StoreAddress) -> RunStore:
         raise UsageError(
             f"a run store in PostgreSQL needs the package psycopg ({error}): pip install 'model-council[postgres]'"
         ) from None
+
+
+# Servers
+
+
+async def open_patiently(address: StoreAddress, on_failure: Callable[[StoreError], object]) -> RunStore:
+    """Open a store with all its connections. Wait for a database that cannot be reached or is full.
+
+    Raise StoreError if another attempt cannot succeed, such as for a wrong password.
+    """
+    pause = FIRST_PAUSE_S
+    while True:
+        try:
+            return await _open_in_thread(address)
+        except StoreError as error:
+            if not _may_succeed_later(address, error):
+                raise
+            on_failure(error)
+        await asyncio.sleep(pause * random.uniform(0.5, 1))  # processes that start at once do not try at once
+        pause = min(2 * pause, MAX_PAUSE_S)
+
+
+async def _open_in_thread(address: StoreAddress) -> RunStore:
+    """Open a store in a thread: a database that hangs does not stop the event loop."""
+    is_wanted = threading.Event()
+    is_wanted.set()
+
+    def work() -> RunStore:
+        store = open_store(address)
+        try:
+            store.connect_fully()
+        except StoreError:
+            store.close()
+            raise
+        if not is_wanted.is_set():
+            store.close()
+        return store
+
+    try:
+        return await run_in_daemon_thread(work)
+    except asyncio.CancelledError:
+        is_wanted.clear()
+        raise
+
+
+def _may_succeed_later(address: StoreAddress, error: StoreError) -> bool:
+    if not address.url:
+        return False
+    from council.store.postgres_connection import is_temporary
+
+    return is_temporary(error.__cause__)
+
+
+async def close_promptly(store: RunStore) -> None:
+    """Close a store, also if its database hangs."""
+    closing = asyncio.ensure_future(run_in_daemon_thread(store.close))
+    await asyncio.wait([closing], timeout=CLOSE_TIMEOUT_S)
+    if not closing.done():
+        store.give_up()
+        await asyncio.wait([closing], timeout=CLOSE_TIMEOUT_S)
+    if closing.done():
+        closing.result()
+
+
+# Stores of this process
 
 
 @dataclass(slots=True)

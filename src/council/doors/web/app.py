@@ -112,7 +112,9 @@ def describe_api() -> Json:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app_state: AppState = app.state.app_state
-    await app_state.forget_requests()
-    async with app_state.owner.run_worker(app_state.shared_convener):
-        yield
+    try:
+        async with app_state.owner.run_worker(app_state.shared_convener):
+            await app_state.forget_requests()
+            yield
+    finally:
         await app_state.close()
