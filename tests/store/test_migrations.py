@@ -69,6 +69,7 @@ RELEASED = {
         "12_stops.sql": ("be3710348e5a2c5b", "8ae075b1030288e7"),
         "13_trust.sql": ("feef72e4997bfd32", "73c730b09c59b45b"),
         "14_totals.sql": ("7936e749e3c7c3ee", "cd8d0dc2a97b2dc0"),
+        "15_evaluations.sql": ("c348d621e77ab427", "c296dc0565047d62"),
     },
     "postgres": {
         "01_tables.sql": ("831b599ccf0d645e", "a5a33df9da8e2c12"),
@@ -80,6 +81,7 @@ RELEASED = {
         "07_trust.sql": ("15412da12f95c242", "61cee5ff6f90d385"),
         "08_queue.sql": ("69a5f3d2cd54aa3b", "da7b088a609d4976"),
         "09_totals.sql": ("0341622e803601ad", "8a1566fb518f522e"),
+        "10_evaluations.sql": ("f4195ecde6888dc8", "75660e4b21beea76"),
     },
 }
 LIST_RUNS = ("runs", "list", "--json")
