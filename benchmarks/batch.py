@@ -1,6 +1,8 @@
 """A batch compared with convene() calls, 16 at once, against an endpoint without delay; then the check of a large file.
 
-The rows of the batch and the questions are the same triads. The check is `council batch --dry-run` in a process.
+The rows of the batch and the questions are the same triads. The check is `council batch --dry-run` in a process. With
+`--large 10000`, only a batch of 1,000 rows and one of so many are measured: the command in a process, with SQLite, and
+with PostgreSQL and two workers. The memory is that of the command, the workers have their own.
 """
 
 from __future__ import annotations
@@ -10,20 +12,26 @@ import json
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
-from endpoint import endpoint
+import psycopg
+from endpoint import Endpoint, endpoint
 from measure import Spread, isolated_environment, parse_arguments, print_result, write_config
+from scale import database, server, start_worker
 
 import council
 
 MODEL = "sim-0ms"
 AT_ONCE = 16
-CHECK = f"""import sys
+WORKERS = 2
+SMALL = 1000  # rows, with which a large batch is compared
+COMMAND = f"""import sys
 from council.doors.cli import run
-assert run(["batch", "rows.jsonl", "-o", "out.jsonl", "--dry-run"]) == 0
+assert run(["batch", "rows.jsonl", "-o", "out.jsonl", *sys.argv[1:]]) == 0
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from measure import peak_mb
 print(peak_mb())"""
@@ -62,20 +70,101 @@ def measure(work: Work, base_url: str, count: int) -> tuple[float, float]:
         return taken
 
 
+def write_rows(count: int) -> None:
+    rows = ({"id": n, "question": question(n), "options": {"protocol": "triad"}} for n in range(count))
+    with Path("rows.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(row)}\n" for row in rows)
+
+
+def execute(env: dict[str, str], *arguments: str) -> tuple[float, float]:
+    """Return the seconds and the peak memory in MB of the command."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *arguments], env=env, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return time.perf_counter() - start, float(done.stdout.splitlines()[-1])
+
+
 def measure_check(base_url: str, count: int) -> tuple[float, float]:
     """Return the seconds and the peak memory in MB of a dry run."""
     with isolated_environment() as (folder, env), chdir(folder):
         write_config(folder, base_url, MODEL)
-        rows = ({"id": n, "question": question(n), "options": {"protocol": "triad"}} for n in range(count))
-        with Path("rows.jsonl").open("w", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(row)}\n" for row in rows)
-        start = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", CHECK], env=env, capture_output=True, text=True, check=True)
-        return time.perf_counter() - start, float(done.stdout.splitlines()[-1])
+        write_rows(count)
+        return execute(env, "--dry-run")
+
+
+# Large batches
+
+
+def measure_large(base_url: str, count: int) -> tuple[float, float]:
+    """Return the seconds and the peak memory in MB of a batch in one process, with SQLite."""
+    with isolated_environment() as (folder, env), chdir(folder):
+        write_config(folder, base_url, MODEL)
+        write_rows(count)
+        return execute(env, "--yes")
+
+
+def measure_shared(base_url: str, count: int, address: str) -> tuple[float, float]:
+    """Return the same of a batch whose rows two workers execute, with PostgreSQL."""
+    with (
+        isolated_environment() as (folder, env),
+        database(address, f"batch_{time.monotonic_ns()}") as url,
+        chdir(folder),
+    ):
+        env["COUNCIL_DATABASE"] = url
+        write_config(folder, base_url, MODEL)
+        write_rows(count)
+        workers = [start_worker(folder, env) for _ in range(WORKERS)]
+        try:
+            wait_for_workers(url)
+            return execute(env, "--yes", "--concurrency", str(WORKERS * AT_ONCE))
+        finally:
+            for worker in workers:
+                worker.terminate()
+            for worker in workers:
+                worker.wait()
+
+
+def wait_for_workers(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as db:
+        while not has_workers(db):
+            time.sleep(0.1)
+
+
+def has_workers(db: psycopg.Connection[Any]) -> bool:
+    """Return whether all workers have announced themselves. The first one creates the table."""
+    try:
+        return db.execute("SELECT count(*) FROM council.workers").fetchone() == (WORKERS,)
+    except psycopg.errors.UndefinedTable:
+        return False
+
+
+def compare_large(options: Namespace, running: Endpoint) -> None:
+    """Print the figures of a batch of 1,000 rows and of a large one."""
+    table, result = [], dict[str, Any]()
+    with server() as address:
+        works: dict[str, Callable[[int], tuple[float, float]]] = {
+            "SQLite, one process": lambda count: measure_large(running.base_url, count),
+            f"PostgreSQL, {WORKERS} workers": lambda count: measure_shared(running.base_url, count, address),
+        }
+        for name, work in works.items():
+            for count in (SMALL, options.large):
+                seconds, megabytes = work(count)
+                running.reset()
+                table.append((f"{count} rows, {name}", f"{count / seconds:.1f}", f"{megabytes:.0f} MB"))
+                result[f"{count} rows, {name}"] = {
+                    "per_second": round(count / seconds, 1),
+                    "peak_mb": round(megabytes),
+                }
+    print_result(options, result, ("", "rows/s", "memory"), table)
 
 
 def main() -> None:
-    options = parse_arguments(__doc__ or "", runs=3, rows=1000, checked=100_000)
+    options = parse_arguments(__doc__ or "", runs=3, rows=1000, checked=100_000, large=0)
+    if options.large:
+        with endpoint() as running:
+            compare_large(options, running)
+        return
     table, result = [], {}
     works: dict[str, Work] = {"convene() calls": convene, "rows of a batch": run_batch}
     with endpoint() as running:

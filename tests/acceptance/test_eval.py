@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 
 import pytest
 
+import council as council_library
 from council.protocols import protocol_names
+from council.runs.history import list_run_titles
 from tests.acceptance.helpers import Json, Terminal, Workspace, kill, wait_until
 from tests.fake_provider import Reply, Seen
 from tests.trusted_project import trust_project
@@ -92,6 +96,57 @@ def test_an_evaluation_that_is_killed_continues_without_paying_twice(workspace: 
     assert -9 <= repeated <= 9
 
 
+@pytest.mark.behaviour("evidence-eval-apart")
+def test_runs_of_an_evaluation_are_listed_only_if_asked_for(workspace: Workspace, council: Terminal) -> None:
+    workspace.provider.answer = answer_items
+    name = write_set(workspace)
+
+    def list_found(*arguments: str) -> list[str]:
+        return [row["run"] for row in council(*arguments, "--json").json]
+
+    assert council("eval", name, "--arms", "single,triad", "--limit", "2", "--no-plots").code == 0
+    of_evaluation = workspace.runs()
+    assert len(of_evaluation) == 6  # with the arm of equal use
+    nothing = council("runs")
+    assert nothing.out == "no other runs\n"
+    assert nothing.err == "6 runs of evaluations not shown: use --all\n"
+    asked = str(council("--json", "--protocol", "triad", "How much is item 0 times 2?").json["run"])
+    assert list_found("runs") == list_found("runs", "--here") == list_found("runs", "list") == [asked]
+    listed = council("runs")
+    assert asked in listed.out and not [run for run in of_evaluation if run in listed.out]
+    assert listed.err.count("not shown") == 1
+    assert set(list_found("runs", "--all")) == set(list_found("runs", "list", "--all")) == {asked, *of_evaluation}
+    assert council("runs", "--all").err == ""
+    assert council("runs", "--status", "failed").err == ""
+    assert list_found("runs", "search", "item", "times") == [asked]
+    assert council("runs", "search", "item").err == "6 runs of evaluations not searched: use --all\n"
+    assert set(list_found("runs", "search", "--all", "item", "times")) == {asked, *of_evaluation}
+    assert list(list_run_titles(os.environ, "r")) == [asked]
+
+    async def list_in_python(**how: bool) -> list[str]:
+        async with council_library.Client() as client:
+            return [row["run"] for row in await client.runs(**how)]
+
+    assert asyncio.run(list_in_python()) == [asked]
+    assert set(asyncio.run(list_in_python(all=True))) == {asked, *of_evaluation}
+
+
+@pytest.mark.behaviour("evidence-eval-apart")
+def test_runs_of_an_evaluation_are_counted_checked_exported_and_removed(workspace: Workspace, council: Terminal) -> None:  # fmt: skip
+    workspace.provider.answer = answer_items
+    workspace.configure(more='[prices."sim:*"]\ninput = 1\noutput = 1\n')
+    command = ("eval", write_set(workspace), "--arms", "single", "--limit", "3", "--no-plots")
+    assert council(*command).code == 0
+    first, _, third = workspace.runs()
+    assert council("spend", "--json").json["total"]["usd"] > 0
+    assert council("runs", "fsck").out == "3 runs, no problems\n"
+    assert json.loads(council("runs", "export", first[:6]).out)["run"] == first
+    assert council("runs", "show", first).code == 0
+    assert council("runs", "rm", first, "--yes").code == 0
+    assert council("runs", "prune", "--keep", "1", "--yes").out.startswith("removed 1 run")
+    assert workspace.runs() == [third]
+
+
 def answer_untyped(seen: Seen) -> Reply | None:
     return None if seen.schema is not None else answer_items(seen)
 
@@ -160,6 +215,7 @@ def test_a_panel_grades_free_answers_and_each_answer_once(workspace: Workspace, 
     assert found.code == 0, found.err
     assert found.json["arms"][0]["accuracy"]["mean"] == 0.5
     assert len(workspace.provider.log) == 2 + 2 * 3
+    assert council("runs", "--json").json == [] and len(workspace.runs()) == 2 + 2
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,7 @@ def test_a_finished_comparison_asks_nothing_and_fresh_starts_over(workspace: Wor
     answers = [run for arm in first.json["arms"] for run in arm["runs"].values()]
     compared = arms_of(first.json)["single"]["blind"]["runs"].values()
     assert set(workspace.runs()) == {*answers, *compared}  # each comparison is a run
+    assert council("runs", "--json").json == []
     other = council(*blind_command("--json", judges=("--judges", "sim:j1")))
     assert other.json["blind"]["judges"] == ["sim:j1"]
     assert len(workspace.provider.log) == asked + 4  # other judges compare the same answers

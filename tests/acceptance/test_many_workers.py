@@ -7,23 +7,29 @@ import json
 import os
 import random
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 import pytest
 
 from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, check_store, kill, wait_until
-from tests.acceptance.shared_store import Workers, detach
+from tests.acceptance.shared_store import LEASE_S, Workers, detach
+from tests.databases import Server
 from tests.fakes.vendor_limits import EnforcedLimits
+from tests.fork_server import Process
 from tests.trusted_project import trust_project, write_user_file
 
 pytestmark = pytest.mark.sweep
 COUNCILS, CALLS = 300, 4
 RATE, ALLOWED = 50, 55
 REQUESTS, TOKENS = 60, 30_000  # in a minute
+ROWS, KILL_EVERY_S, KILL_FOR_S, WORKERS = 2000, 5, 300, 3
+MOST_S = 1200  # without a kill, all rows end in a part of it
 
 
 def queue_runs(workspace: Workspace, number: int) -> list[str]:
@@ -209,3 +215,141 @@ def test_a_question_beside_500_rows_of_another_owner_waits_for_one_council_at_mo
     started_before = sum(asked < first < times[run][0] for first, _ in times.values())
     assert started_before <= 4  # those that were claimed while the question was being stored
     assert waited < longest + 1
+
+
+class Sweep:
+    """A batch whose client, workers and database are killed in turn, at random."""
+
+    def __init__(self, shared: Workspace, workers: Workers, server: Server) -> None:
+        self.shared, self.workers, self.server = shared, workers, server
+        self.chance = random.Random(35)
+        self.kills = Counter[str]()
+        self.ends = Counter[str]()  # processes that ended by themselves, by their last line
+        self.logs: dict[int, list[str]] = {}
+        self.command = ("batch", "rows.jsonl", "-o", "out.jsonl", "--protocol", "triad", "--concurrency", "32", "--yes")
+        self.alive = [self._start_worker() for _ in range(WORKERS)]
+        wait_until(lambda: sum(any("ready; queues" in line for line in log) for log in self.logs.values()) == WORKERS, "the workers are ready")  # fmt: skip
+        self.client = self._read(shared.process(*self.command))
+
+    def _start_worker(self) -> Process:
+        return self._read(self.workers.start("--concurrency", "16", waits=False))
+
+    def _read(self, process: Process) -> Process:
+        """Read what a process prints, so that it never waits for a reader."""
+        self.logs[process.pid] = log = list[str]()
+        for stream in (process.stdout, process.stderr):
+            threading.Thread(target=log.extend, args=(stream,), daemon=True).start()
+        return process
+
+    def kill_one(self) -> None:
+        victim = self.chance.choice(("client", "worker", "worker", "database"))
+        self.kills[victim] += 1
+        match victim:
+            case "client":
+                self.workers.kill(self.client)
+                self.client = self._read(self.shared.process(*self.command))
+            case "worker":
+                n = self.chance.randrange(WORKERS)
+                self.workers.kill(self.alive[n])
+                self.alive[n] = self._start_worker()
+            case _:
+                self.server.stop_at_once()
+                time.sleep(self.chance.uniform(0, 1.5 * LEASE_S))
+                self.server.start_again()
+
+    def replace_ended(self) -> bool:
+        """Start processes again that have ended by themselves. Return whether the batch is complete."""
+        for n, worker in enumerate(self.alive):
+            if worker.poll() is not None:
+                self._count_end("worker", worker)
+                self.alive[n] = self._start_worker()
+        if self.client.poll() is None:
+            return False
+        if self.client.exit_code == 0:
+            return True
+        self._count_end("client", self.client)
+        self.client = self._read(self.shared.process(*self.command))
+        return False
+
+    def _count_end(self, kind: str, process: Process) -> None:
+        log = [line.strip() for line in self.logs[process.pid] if line.strip()]
+        self.ends[f"{kind}, exit {process.exit_code}: {log[-1] if log else ''}"] += 1
+
+    def find_tracebacks(self) -> list[str]:
+        return ["".join(log) for log in self.logs.values() if any("Traceback" in line for line in log)]
+
+
+@pytest.mark.behaviour("32-batch-survives-kills")
+def test_every_row_of_a_batch_ends_once_while_the_client_the_workers_and_the_database_are_killed(
+    shared: Workspace, shared_workers: Workers, postgres: Server, council: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared.configure(more=f'[prices."sim:*"]\ninput = 1\noutput = 1\n[store]\nlease_seconds = {LEASE_S}\n')
+    shared.provider.delay = 0.05
+    rows = "".join(json.dumps({"id": f"row {n}", "question": f"{QUESTION} Case {n}."}) + "\n" for n in range(ROWS))
+    (shared.folder / "rows.jsonl").write_text(rows, encoding="utf-8")
+    started = time.monotonic()
+    sweep = Sweep(shared, shared_workers, postgres)
+    next_kill = time.monotonic() + KILL_EVERY_S
+    while not sweep.replace_ended():
+        time.sleep(0.2)
+        seconds = time.monotonic() - started
+        assert seconds < MOST_S, f"{count_open()} rows are open; {dict(sweep.kills)}, {dict(sweep.ends)}"
+        if seconds < KILL_FOR_S and time.monotonic() >= next_kill:
+            sweep.kill_one()
+            next_kill = max(next_kill + KILL_EVERY_S, time.monotonic() + 1)
+    lines = [json.loads(line) for line in (shared.folder / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    runs = {int(line["id"].removeprefix("row ")): line["run"] for line in lines}
+    seen = count_requests(shared, runs)
+    bought = sum(seen.values())
+    in_doubt = {line["run"]: line["report"]["calls"]["in_doubt"] for line in lines}
+    with capsys.disabled():
+        kills = ", ".join(f"{number} of the {name}" for name, number in sorted(sweep.kills.items()))
+        print(f"\n{sweep.kills.total()} kills ({kills}) in {time.monotonic() - started:.0f} s; {bought} requests of {ROWS * CALLS} calls, {bought - len(seen)} repeated, {sum(in_doubt.values())} in doubt")  # fmt: skip
+        for end, number in sweep.ends.items():
+            print(f"{number} times {end}")
+    assert sorted(line["id"] for line in lines) == sorted(f"row {n}" for n in range(ROWS))
+    assert {line["status"] for line in lines} == {"complete"}
+    assert len(seen) == ROWS * CALLS  # each step was bought
+    assert find_uncounted_repeats(shared, seen, in_doubt) == []
+    assert find_repeated_requests(shared, [runs[n] for n in range(ROWS)]) == []
+    assert sweep.find_tracebacks() == []
+    assert read_totals() == count_ledger()
+    check_store(council)
+
+
+Step = tuple[str, str]  # run and key
+
+
+def count_requests(workspace: Workspace, runs: dict[int, str]) -> Counter[Step]:
+    """Return how often the endpoint got each step of the runs, by the cases of their questions."""
+    counted = Counter[Step]()
+    for seen in workspace.provider.log:
+        seat, phase = workspace.answers.who(seen)
+        case = re.search(r"Case (\d+)\.", seen.prompt)
+        assert case
+        counted[runs[int(case[1])], f"{phase}/{seat}"] += 1
+    return counted
+
+
+def find_uncounted_repeats(workspace: Workspace, seen: Counter[Step], in_doubt: dict[str, int]) -> list[str]:
+    """Return the steps that were bought more often than recorded, and the runs whose report has another number of
+    requests in doubt than the ledger, or fewer than were repeated.
+    """
+    intents = Counter[Step](dict(read_counts(workspace, "SELECT run, key, count(*) FROM intents GROUP BY 1, 2")))
+    results = dict(read_counts(workspace, "SELECT run, key, count(*) FROM settled GROUP BY 1, 2"))
+    problems = [f"{step}: {number} requests, {intents[step]} recorded" for step, number in seen.items() if number > intents[step]]  # fmt: skip
+    repeated, open_requests = Counter[str](), Counter[str]()
+    for (run, key), number in intents.items():
+        repeated[run] += max(0, seen[run, key] - 1)
+        open_requests[run] += number - results.get((run, key), 0)
+    for run, number in in_doubt.items():
+        if not repeated[run] <= number == open_requests[run]:
+            problems.append(
+                f"{run}: {number} in doubt, {repeated[run]} repeated, {open_requests[run]} without a result"
+            )
+    return problems
+
+
+def read_counts(workspace: Workspace, query: str) -> list[tuple[Step, int]]:
+    found: list[tuple[Any, ...]] = workspace.rows(query)
+    return [((run, key), number) for run, key, number in found]

@@ -42,7 +42,7 @@ class EnforcedLimits:
         return replace(reply, headers={**reply.headers, **headers})
 
     def _make_headers(self, wire: str, used: Counter[str], left: float) -> dict[str, str]:
-        headers = {}
+        headers: dict[str, str] = {}
         for kind, limit in (("requests", self.requests), ("tokens", self.tokens)):
             values = {"limit": str(limit), "remaining": str(max(0, limit - used[kind]))}
             if wire == "anthropic":

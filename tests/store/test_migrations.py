@@ -70,6 +70,7 @@ RELEASED = {
         "13_trust.sql": ("feef72e4997bfd32", "73c730b09c59b45b"),
         "14_totals.sql": ("7936e749e3c7c3ee", "cd8d0dc2a97b2dc0"),
         "15_limits.sql": ("384f80af316e58bb", "655bcdedaf7e8028"),
+        "16_evaluations.sql": ("c348d621e77ab427", "c296dc0565047d62"),
     },
     "postgres": {
         "01_tables.sql": ("831b599ccf0d645e", "a5a33df9da8e2c12"),
@@ -82,6 +83,7 @@ RELEASED = {
         "08_queue.sql": ("69a5f3d2cd54aa3b", "da7b088a609d4976"),
         "09_totals.sql": ("0341622e803601ad", "8a1566fb518f522e"),
         "10_limits.sql": ("afe9aa7b33ebcf88", "e3dcca9f45eec885"),
+        "11_evaluations.sql": ("f4195ecde6888dc8", "75660e4b21beea76"),
     },
 }
 LIST_RUNS = ("runs", "list", "--json")

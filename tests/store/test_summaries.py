@@ -73,7 +73,7 @@ async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> 
     assert rows["r0"] == {
         "run": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
         "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "trust": "LOW", "seconds": 2.5, "cost": 0.25,
-        "owner": "ann@laptop", "project": None, "title": None, "estimated": True,
+        "owner": "ann@laptop", "project": None, "title": None, "estimated": True, "evaluation": False,
     }  # fmt: skip
     assert (rows["r1"]["status"], rows["r1"]["detached"], rows["r1"]["question"]) == ("queued", True, LONG)
     assert (rows["r2"]["status"], rows["r2"]["verdict"]) == ("running", None)
@@ -114,13 +114,35 @@ async def test_a_repaired_store_has_the_same_summaries(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("filters", [{}, {"folder": "here"}, {"unfinished": 1}, {"owner": "token:ann"}])
+@pytest.mark.parametrize(
+    "filters", [{}, {"folder": "here"}, {"unfinished": 1}, {"owner": "token:ann"}, {"evaluation": 0}]
+)
 async def test_a_page_of_runs_is_read_in_the_order_of_an_index(store: SqliteStore, filters: dict[str, object]) -> None:
-    where, values = summaries._make_conditions(filters)
+    where, values = summaries.make_conditions(filters)
     query = f"EXPLAIN QUERY PLAN {summaries.SELECT_SUMMARIES} WHERE {where} {summaries.ORDER} LIMIT 20"
     plan = [row[3] for row in store._db.execute(query, values)]
     assert "USING INDEX" in plan[0]
     assert not [step for step in plan if "TEMP B-TREE" in step]
+
+
+async def test_runs_of_evaluations_are_counted_in_their_index(store: SqliteStore) -> None:
+    where, values = summaries.make_conditions({"only_evaluations": 1})
+    plan = store._db.execute(f"EXPLAIN QUERY PLAN SELECT count(*) FROM summaries WHERE {where}", values).fetchall()
+    assert "summaries_of_evaluations" in plan[0][3]
+
+
+async def test_a_run_of_an_evaluation_is_marked_on_both_stores(store_address: StoreAddress) -> None:
+    store = open_store(store_address)
+    label = {"batch": "b", "row": "q", "hash": "h", "run": "r9"}
+    for run, batch in {"r8": label, "r9": label | {"evaluation": True}}.items():
+        text = json.dumps(json.loads(setup("Short?")) | {"batch": batch})
+        await store.write(run, [("run", ("a run", "folder 0", 10.0, "random", text))])
+    await store.write("r9", [("close", ("complete", "{}"))])
+    assert {row["run"]: row["evaluation"] for row in await store.list_runs()} == {"r8": False, "r9": True}
+    assert [row["run"] for row in await store.list_runs({"evaluation": 0})] == ["r8"]
+    assert [row["run"] for row in await store.list_runs({"evaluation": 1})] == ["r9"]
+    assert await store.count_runs({"only_evaluations": 1}) == 1
+    store.close()
 
 
 async def test_pages_and_filters_are_the_same_on_both_stores(store_address: StoreAddress) -> None:

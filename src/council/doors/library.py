@@ -25,6 +25,7 @@ from council.planning.intent import format_suggestion
 from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.report_object import Report
+from council.runs.history import filter_evaluations
 from council.runs.run_context import close_shared
 from council.runs.service import Convener
 from council.settings import SettingFlags
@@ -457,9 +458,12 @@ class Client:
         """Return the report of a stored run. Default: the newest run of the folder."""
         return make_report(await self._records.minutes(run or await self._records.newest_run()))
 
-    async def runs(self, *, limit: int | None = None) -> list[RunRow]:
-        """Return the stored runs of all folders, at most `limit`: unfinished first, then newest first."""
-        return await self._records.runs(limit=limit)
+    async def runs(self, *, limit: int | None = None, all: bool = False) -> list[RunRow]:
+        """Return the stored runs of all folders, at most `limit`: unfinished first, then newest first.
+
+        Runs of evaluations are left out, except with `all`.
+        """
+        return await self._records.runs(limit=limit, **filter_evaluations(all))
 
     def follow(self, run: str) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""

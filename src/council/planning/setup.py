@@ -25,6 +25,7 @@ class BatchLabel(TypedDict):
     hash: str  # of the row
     run: str
     seed: NotRequired[str]  # of the random order of the run
+    evaluation: NotRequired[bool]  # whether the batch is part of an evaluation
 
 
 # The run that this one is a fork of, and the phase it starts from.

@@ -79,6 +79,7 @@ class BatchSettings:
     members: tuple[Member, ...] = ()  # custom member objects
     seed: str = ""  # decides the order of labels in every run; empty: random
     waves: Waves | None = None  # send requests through the batch interfaces of vendors
+    is_evaluation: bool = False  # lists of runs leave out its runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +270,8 @@ class QuestionBatch:
         if self.settings.seed:
             seed = f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
             label["seed"] = hashlib.sha256(seed).hexdigest()[:32]
+        if self.settings.is_evaluation:
+            label["evaluation"] = True
         return label
 
     async def _plan(self, convener: Convener, row: Row, *, will_run: bool = False) -> Plan:

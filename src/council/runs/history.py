@@ -46,6 +46,7 @@ from council.store.migrations import list_migrations
 from council.store.queries import unknown_run
 from council.store.run_store import RunStore
 from council.store.shared import acquire_store, close_promptly, open_patiently, open_store, release_store
+from council.store.summaries import NO_FILTERS
 from council.text_cleanup import abbreviate_base64, single_line
 from council.types import Dossier, Json
 
@@ -81,6 +82,11 @@ def describe_store(address: StoreAddress) -> tuple[str, int]:
 
 
 # Queries
+
+
+def filter_evaluations(shows_all: bool) -> dict[str, int]:
+    """Return the filter that leaves out the runs of evaluations; none if all runs are shown."""
+    return {} if shows_all else {"evaluation": 0}
 
 
 async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str | None, limit: int | None) -> RunPage:
@@ -312,7 +318,7 @@ class RunRecords:
         """Return the runs with their status now, unfinished first, then newest first.
 
         `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with
-        this name.
+        this name, `evaluation` those that an evaluation made (1) or did not make (0).
         """
         return (await query_history(self.store, self._make_filters(here, status, **named), None, limit))["runs"]
 
@@ -340,10 +346,12 @@ class RunRecords:
             return filters | {"unfinished": 1}
         return filters | ({"status": status} if status else {})
 
-    async def search(self, words: Sequence[str], limit: int | None = None) -> list[RunRow]:
+    async def search(
+        self, words: Sequence[str], limit: int | None = None, filters: Mapping[str, object] = NO_FILTERS
+    ) -> list[RunRow]:
         """Return runs whose question, statements and answer contain all of the words, as `runs` does."""
         await self._index_older_runs()
-        return await self.find_runs(await self.store.search_runs(words, limit))
+        return await self.find_runs(await self.store.search_runs(words, limit, filters))
 
     async def excerpt(self, run: str, words: Sequence[str]) -> str:
         """Return one line of the question, the answer or a statement of a run with these words around it."""
@@ -510,7 +518,7 @@ def _has_store(env: Mapping[str, str]) -> bool:
         return False
 
 
-def _list_similar(run: str, env: Mapping[str, str]) -> list[StoredRun]:
+def _list_similar(run: str, env: Mapping[str, str], filters: Mapping[str, object] = NO_FILTERS) -> list[StoredRun]:
     """Return the runs whose id starts with this, without creating a store."""
     if not _has_store(env):
         return []
@@ -518,7 +526,7 @@ def _list_similar(run: str, env: Mapping[str, str]) -> list[StoredRun]:
     async def read() -> list[StoredRun]:
         store = open_store(find_store_address(env))
         try:
-            return await store.list_runs({"prefix": run}, limit=PAGE)
+            return await store.list_runs({"prefix": run, **filters}, limit=PAGE)
         finally:
             store.close()
 
@@ -535,7 +543,11 @@ def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
 
 
 def list_run_titles(env: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return runs with their titles or questions, to complete an id; none without a store that can be read."""
+    """Return runs with their titles or questions, to complete an id; none without a store that can be read.
+
+    Runs of evaluations are left out.
+    """
     with suppress(CouncilError):
-        return {row["run"]: single_line(row["title"] or row["question"], 60) for row in _list_similar(prefix, env)}
+        rows = _list_similar(prefix, env, filter_evaluations(False))
+        return {row["run"]: single_line(row["title"] or row["question"], 60) for row in rows}
     return {}

@@ -108,6 +108,7 @@ class StoredRun(TypedDict):
     seconds: Annotated[float | None, Column(example=71.9)]
     owner: Annotated[str | None, Column(example="ann@laptop")]
     project: Annotated[str | None, Column(example="shop")]
+    evaluation: Annotated[bool, Column("Whether `council eval` made it.", False)]
 
 
 class RunRow(StoredRun):

@@ -33,13 +33,12 @@ from council.store.interface import (
     Total,
     WaitingRun,
 )
-from council.store.summaries import NO_LIMIT
+from council.store.summaries import NO_FILTERS, NO_LIMIT
 from council.store.texts import TextReader, index_older_runs, list_texts, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
 from council.types import Outcome
 
 R = TypeVar("R")
-NO_FILTERS: Mapping[str, object] = {}
 
 # Outcomes
 
@@ -482,9 +481,11 @@ class RunQueries(ABC):
         rows = await self._select(query, run, key, prompt, after_own_writes=False)
         return rows[0][0] if rows else None
 
-    async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]:
-        """Return runs that contain all of these words, in the order of lists."""
-        return await self._read(lambda db: search_texts(db, words, limit))
+    async def search_runs(
+        self, words: Sequence[str], limit: int | None = None, filters: Mapping[str, object] = NO_FILTERS
+    ) -> list[str]:
+        """Return runs that contain all of these words and match every filter, in the order of lists."""
+        return await self._read(lambda db: search_texts(db, words, limit, filters))
 
     async def list_texts(self, run: str) -> list[str]:
         return await self._read(lambda db: list_texts(db, run))

@@ -23,6 +23,8 @@ FILTERS = {
     "folder": "folder = ?",
     "owner": "owner = ?",
     "project": "project = ?",
+    "evaluation": "+evaluation = ?",
+    "only_evaluations": "evaluation = 1 AND 1 = ?",  # with its own index
     "ids": "id IN (SELECT value FROM json_each(?))",
     "indexed": "indexed = ?",
     "prefix": "instr(id, ?) = 1",
@@ -40,13 +42,14 @@ NEWEST_OF_FOLDER = "SELECT n, id FROM summaries WHERE folder = ? AND unfinished 
 NEWEST_RESUMABLE = f"SELECT id FROM summaries WHERE folder = ? AND {FILTERS['status']} ORDER BY n DESC LIMIT 1"
 RESUMABLE = json.dumps(sorted({*RunStatus} - {RunStatus.COMPLETE}))
 NO_LIMIT = 1 << 62  # rows
+NO_FILTERS: Mapping[str, object] = {}
 
 
 def select_summaries(
     db: Connection, filters: Mapping[str, object], before: str | None, limit: int | None
 ) -> list[StoredRun]:
     """Return the runs that match every filter, unfinished first, then newest, after the run `before`."""
-    where, values = _make_conditions(filters)
+    where, values = make_conditions(filters)
     if before:
         where, values = f"{where} AND {AFTER_CURSOR}", [*values, before]
     most = NO_LIMIT if limit is None else limit
@@ -54,7 +57,8 @@ def select_summaries(
     return [_make_summary(row) for row in rows]
 
 
-def _make_conditions(filters: Mapping[str, object]) -> tuple[str, list[object]]:
+def make_conditions(filters: Mapping[str, object]) -> tuple[str, list[object]]:
+    """Return the condition of filters, and its values."""
     return " AND ".join(["1 = 1", *(FILTERS[name] for name in filters)]), list(filters.values())
 
 
@@ -66,7 +70,7 @@ def _make_summary(values: Sequence[object]) -> StoredRun:
 
 
 def count_summaries(db: Connection, filters: Mapping[str, object]) -> int:
-    where, values = _make_conditions(filters)
+    where, values = make_conditions(filters)
     (count,) = db.execute(f"SELECT count(*) FROM summaries WHERE {where}", values).fetchone()
     return int(count)
 

@@ -15,13 +15,13 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from typing import Any
 
 from council.store.interface import Connection, Row
-from council.store.summaries import ORDER
+from council.store.summaries import NO_FILTERS, ORDER, make_conditions
 from council.types import JsonBytes
 
 # Storage
@@ -345,13 +345,17 @@ def list_texts(db: Connection, run: str) -> list[str]:
     return []
 
 
-def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list[str]:
-    """Return the runs whose question, statements and answer contain all of the words, in the order of lists."""
+def search_runs(
+    db: Connection, words: Sequence[str], limit: int | None, filters: Mapping[str, object] = NO_FILTERS
+) -> list[str]:
+    """Return the runs that match the filters and whose question, statements and answer contain all of the words, in
+    the order of lists.
+    """
     wanted = [word.casefold() for word in words]
     found, unsure = _look_up(db, wanted) if has_index(db) else (None, wanted)
     matches = (
         run
-        for n, run, is_indexed in _iter_candidates(db, found)
+        for n, run, is_indexed in _iter_candidates(db, found, filters)
         if (found is None or n in found or not is_indexed) and _contains(db, run, unsure if is_indexed else wanted)
     )
     return list(islice(matches, limit))
@@ -395,13 +399,15 @@ def _find_documents(db: Connection, word: str, limit: int) -> list[int]:
     return [n for (n,) in db.execute(query, (f'"{word}"', limit))]
 
 
-def _iter_candidates(db: Connection, found: set[int] | None) -> Iterator[tuple[int, str, bool]]:
+def _iter_candidates(
+    db: Connection, found: set[int] | None, filters: Mapping[str, object]
+) -> Iterator[tuple[int, str, bool]]:
     """Yield number, run and whether it is indexed, in the order of lists."""
-    query, values = "SELECT n, id, indexed FROM summaries", list[object]()
+    where, values = make_conditions(filters)
     if found is not None and len(found) <= MAX_LISTED:
-        query += " WHERE n IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) OR indexed = 0"
+        where += " AND (n IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) OR indexed = 0)"
         values.append(json.dumps(list(found)))
-    return iter(db.execute(f"{query} {ORDER}", values))
+    return iter(db.execute(f"SELECT n, id, indexed FROM summaries WHERE {where} {ORDER}", values))
 
 
 def _contains(db: Connection, run: str, words: Sequence[str]) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,19 @@ async def test_a_run_finishes_after_its_client_disconnects() -> None:
             assert (await call_tool(another, "council_list", **{name: "other"}))["runs"] == []
     assert (row["run"], row["status"], row["question"]) == (run, "complete", QUESTION)
     assert list(row) == [field.name for field in list_fields(RunRow)]
+
+
+@pytest.mark.behaviour("evidence-eval-apart")
+async def test_runs_of_evaluations_are_listed_only_if_asked_for(data: Path) -> None:
+    async with connect() as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        await wait_until_done(client, run)
+        with closing(sqlite3.connect(data / "council.db", isolation_level=None)) as db:
+            db.execute("""UPDATE runs SET setup = json_set(setup, '$.batch', json('{"evaluation": true}'))""")
+        assert (await call_tool(client, "council_list"))["runs"] == []
+        [row] = (await call_tool(client, "council_list", all=True))["runs"]
+        assert (row["run"], row["evaluation"]) == (run, True)
+        assert (await call_tool(client, "council_result", run=run))["run"] == run
 
 
 @pytest.mark.behaviour("006-mcp-twenty")

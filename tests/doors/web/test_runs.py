@@ -74,6 +74,26 @@ def test_runs_are_filtered(runs: tuple[WebServer, dict[str, str]], query: str, f
     assert ids(site, query) == [named[name] for name in found]
 
 
+@pytest.mark.behaviour("evidence-eval-apart")
+def test_runs_of_evaluations_are_listed_only_if_asked_for(runs: tuple[WebServer, dict[str, str]]) -> None:
+    site, named = runs
+    everything = ids(site)
+    with site.database() as db:
+        db.execute(
+            """UPDATE runs SET setup = json_set(setup, '$.batch', json('{"evaluation": true}')) WHERE id = ?""",
+            (named["tabs"],),
+        )
+    try:
+        assert ids(site) == [run for run in everything if run != named["tabs"]]
+        assert ids(site, "?q=tabs") == []
+        assert ids(site, "?q=tabs&all=true") == [named["tabs"]]
+        assert ids(site, "?all=true") == everything
+        assert site.get(f"/api/runs/{named['tabs']}")["run"] == named["tabs"]
+    finally:
+        with site.database() as db:
+            db.execute("UPDATE runs SET setup = json_remove(setup, '$.batch') WHERE id = ?", (named["tabs"],))
+
+
 @pytest.mark.behaviour("50-web-history")
 def test_runs_are_filtered_by_verdict_and_outcome(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, named = runs

@@ -382,6 +382,7 @@ class EvalRunner:
             self.runner.config,
             {**os.environ, "COUNCIL_LOCAL_SEED": str(self.evaluation.seed)},
             seed=f"eval {self.evaluation.seed}",
+            is_evaluation=True,
         )
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         path = self.folder / file

@@ -40,7 +40,7 @@ from council.doors.cli.runner import (
 )
 from council.doors.cli.tables import format_bytes, format_folder, format_table
 from council.doors.cli.terminal_input import ask_yes_no
-from council.doors.cli.views import BOLD, PLAIN
+from council.doors.cli.views import BOLD, PLAIN, write_status
 from council.engine.degraded import format_notice_lines
 from council.engine.layout import format_count
 from council.engine.minutes import Minutes
@@ -51,7 +51,7 @@ from council.render.markdown import TextPart
 from council.render.report import build_report, read_report
 from council.render.text_layout import cut, is_drawable, terminal_size, text_width
 from council.runs.excerpts import compile_words
-from council.runs.history import UNFINISHED, Removal
+from council.runs.history import UNFINISHED, Removal, filter_evaluations
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.runs.spending import DAY_S
@@ -105,7 +105,12 @@ def _list_options() -> list[click.Option]:
         click.Option(["--status"], type=statuses, help="List the runs with this status only."),
         click.Option(["--owner"], metavar="NAME", help="List the runs of this owner only, such as ann@laptop."),
         click.Option(["--project"], metavar="NAME", help=project),
+        _all_option(),
     ]
+
+
+def _all_option() -> click.Option:
+    return make_flag("--all", help="List the runs of evaluations too.")
 
 
 def _list_command() -> click.Command:
@@ -115,17 +120,27 @@ def _list_command() -> click.Command:
 
 @with_convener
 async def list_runs(
-    convener: Convener, limit: int | None, here: bool, status: str | None, json: bool, **params: Any
+    convener: Convener, limit: int | None, here: bool, status: str | None, all: bool, json: bool, **params: Any
 ) -> int:
     named = {name: params[name] for name in ("owner", "project")}
     most = _choose_limit(limit, json)
     wanted: dict[str, Any] = {"here": here, "status": status, **named}
-    rows = await convener.runs(**wanted, limit=most)
-    total = await convener.count_runs(**wanted) if most and len(rows) == most else len(rows)
+    shown = wanted | filter_evaluations(all)
+    rows = await convener.runs(**shown, limit=most)
+    total = await convener.count_runs(**shown) if most and len(rows) == most else len(rows)
+    hidden = 0 if all or json else await convener.count_runs(**wanted, only_evaluations=1)
     filters = [*(["of this folder"] if here else []), *([f"with status {status}"] if status else [])]
     filters += [f'with {name} "{value}"' for name, value in named.items() if value]
-    none = f"no runs {' '.join(filters)}" if filters else 'no runs yet: start one with council "…"'
-    return _print_runs(rows, json, none, total=total, here=here)
+    no_runs = "no other runs" if hidden else 'no runs yet: start one with council "…"'
+    none = f"no runs {' '.join(filters)}" if filters else no_runs
+    _print_runs(rows, json, none, total=total, here=here)
+    if hidden:
+        _print_hidden(f"{format_count(hidden, 'run')} of evaluations not shown: use --all")
+    return 0
+
+
+def _print_hidden(line: str) -> None:
+    write_status(line, is_dim=True)
 
 
 def _choose_limit(limit: int | None, as_json: bool) -> int | None:
@@ -138,14 +153,16 @@ def _choose_limit(limit: int | None, as_json: bool) -> int | None:
 def _search_command() -> click.Command:
     words = click.Argument(["words"], nargs=-1, required=True)
     about = "Search questions, statements and answers; all words must match."
-    return make_command("search", search_runs, words, _limit_option(), help=about, uses_config=False)
+    return make_command("search", search_runs, words, _limit_option(), _all_option(), help=about, uses_config=False)
 
 
 @with_convener
-async def search_runs(convener: Convener, words: tuple[str, ...], limit: int | None, json: bool, **params: Any) -> int:
+async def search_runs(
+    convener: Convener, words: tuple[str, ...], limit: int | None, all: bool, json: bool, **params: Any
+) -> int:
     terms = " ".join(words).split()
     most = _choose_limit(limit, json)
-    rows = await convener.search(terms, most + 1 if most else None)
+    rows = await convener.search(terms, most + 1 if most else None, filter_evaluations(all))
     shown = rows[:most]
     excerpts = [await convener.excerpt(row["run"], terms) for row in shown]
     found = [row | {"excerpt": excerpt} for row, excerpt in zip(shown, excerpts, strict=True)]
@@ -153,6 +170,9 @@ async def search_runs(convener: Convener, words: tuple[str, ...], limit: int | N
     print_result(json, found, _format_found(shown, excerpts, terms) if shown else none)
     if len(rows) > len(shown) and not json:
         click.echo("more runs match: use a higher --limit, or --limit 0 for all", err=True)
+    hidden = 0 if all or json else await convener.count_runs(only_evaluations=1)
+    if hidden:
+        _print_hidden(f"{format_count(hidden, 'run')} of evaluations not searched: use --all")
     return 0
 
 

@@ -142,6 +142,7 @@ class ListArguments(Arguments):
     unfinished: bool = False
     owner: str | None = Field(default=None, description="Such as ann@laptop.")
     project: str | None = Field(default=None, description="Repository or folder.")
+    all: bool = False  # also runs of evaluations
 
 
 class ToolHints(TypedDict, total=False):

@@ -35,6 +35,7 @@ from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.tail import add_tail
 from council.runs import worker_client
+from council.runs.history import filter_evaluations
 from council.runs.people import OpenQuestion
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
@@ -357,7 +358,8 @@ class CouncilTools:
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
         rows: list[RunRow] = []
-        async for run in self.shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
+        filters = filter_evaluations(arguments.all)
+        async for run in self.shared_convener.iter_runs(owner=arguments.owner, project=arguments.project, **filters):
             is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
             if is_wanted and limits.is_within(Path(run["folder"]), client.roots):
                 rows.append({**run, "question": single_line(run["question"])})

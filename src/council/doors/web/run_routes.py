@@ -37,7 +37,7 @@ from council.planning.setup import RunSetup
 from council.render.formats import render_parts_as
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_history
-from council.runs.history import describe_packet, list_attempts, query_history
+from council.runs.history import describe_packet, filter_evaluations, list_attempts, query_history
 from council.runs.service import Convener
 from council.runs.spending import parse_since
 from council.runs.tokens import OWNER
@@ -116,6 +116,7 @@ class RunQuery(BaseModel):
         default=None, description="Owner of the runs, such as ann@laptop; only with the token of the server."
     )
     project: FilterValue = Field(default=None, description="Name of the repository or folder.")
+    all: bool = Field(default=False, description="Also list the runs of evaluations.")
     from_: FilterTime = Field(
         default=None, alias="from", description="Created at or after this time, in seconds since 1970."
     )
@@ -133,8 +134,8 @@ async def get_runs(
     request: Request, app_state: AppStateDep, user: UserDep, query: Annotated[RunQuery, Query()]
 ) -> ApiResponse:
     """List runs: unfinished first, then newest."""
-    given = query.model_dump(by_alias=True, exclude_none=True, exclude={"limit", "before"})
-    filters = {name: value for name, value in given.items() if value != ""}
+    given = query.model_dump(by_alias=True, exclude_none=True, exclude={"limit", "before", "all"})
+    filters = {name: value for name, value in given.items() if value != ""} | filter_evaluations(query.all)
     if not user.sees_all:
         access.check_fields(owner=query.owner)
         filters["owner"] = user.owner
