@@ -84,7 +84,7 @@ def describe_store(address: StoreAddress) -> tuple[str, int]:
 # Queries
 
 
-def filter_evaluations(shows_all: bool) -> dict[str, int]:
+def filter_evaluations(shows_all: bool) -> dict[str, Any]:
     """Return the filter that leaves out the runs of evaluations; none if all runs are shown."""
     return {} if shows_all else {"evaluation": 0}
 
