@@ -266,6 +266,18 @@ async def test_relay_passes_earlier_statements_to_each_seat(store: SqliteStore, 
     assert list(heard) == ["alpha", "beta", "gamma"]
 
 
+async def test_prompts_of_several_seats_may_have_variables_named_review_and_final(
+    store: SqliteStore, folder: Path
+) -> None:
+    session = await open_session(store, folder, prompts={"t/turn": "{{ review }} {{ final }}"})
+    async with session.council.phase("r1"):
+        await session.council.poll(ALL[:1], "t/turn", review="First", final="draft.")
+    async with session.council.phase("r2"):
+        await session.council.relay(ALL[:1], "t/turn", review="Second", final="draft.")
+    words = [call["messages"][-1]["content"].rpartition("\n")[2] for call in scripted(session).calls]
+    assert words == ["First draft.", "Second draft."]
+
+
 async def test_relay_continues_after_an_absent_seat(store: SqliteStore, folder: Path) -> None:
     prompts = {"t/turn": "{{ heard|length }} before you."}
     session = await open_session(store, folder, Scripted(script={"r1/beta": {"fail": "refused"}}), prompts=prompts)

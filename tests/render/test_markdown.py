@@ -49,6 +49,17 @@ def test_adversarial_layout_has_the_required_headings_and_marks() -> None:
 
 
 @pytest.mark.behaviour("000-verbose-adversarial")
+def test_an_attack_without_a_triage_of_the_chair_names_the_attacked_draft_if_it_is_known() -> None:
+    """A rule has chosen the draft, and the chair did not rule: no statement says which one it was."""
+    builder = drafts(RunBuilder(plan("adversarial"))).phase("attack").answer("beta", "beta hits hard.")
+    assert "⚔️ **Beta attacks ?:**\nbeta hits hard.\n" in render_verbose(builder.minutes)
+    builder.answer("gamma", "gamma hits harder.").end_phase()
+    text = render_verbose(builder.minutes)
+    assert "⚔️ **Beta attacks Alpha:**\nbeta hits hard.\n" in text
+    assert "⚔️ **Gamma attacks Alpha:**\ngamma hits harder.\n" in text
+
+
+@pytest.mark.behaviour("000-verbose-adversarial")
 def test_adversarial_layout_puts_each_text_below_its_mark() -> None:
     text = render_verbose(adversarial().minutes)
     assert "📝 **Alpha** (Drafter & Red Teamer)\nalpha drafts this.\n\n✅" in text

@@ -68,8 +68,8 @@ class Request:
     choices: Choices
     timeout: float | None
     variables: dict[str, Any]
-    review: Callable[[Any], str] | None
-    final: bool | None
+    review: Callable[[Any], str] | None = None
+    final: bool | None = None
 
 
 def _make_request(
@@ -78,11 +78,9 @@ def _make_request(
     reply: type[Reply] | None = None,
     choices: Choices | None = None,
     timeout: float | None = None,
-    review: Callable[[Any], str] | None = None,
-    final: bool | None = None,
     **variables: Any,
 ) -> Request:
-    return Request(prompt, reply, choices or {}, timeout, variables, review, final)
+    return Request(prompt, reply, choices or {}, timeout, variables)
 
 
 @dataclass(slots=True)
@@ -192,7 +190,14 @@ class Council:
         **variables: Any,
     ) -> Statement[R | None]: ...
     async def ask(
-        self, seat: Seat, prompt: str, *, after: Statement[Any] | None = None, **given: Any
+        self,
+        seat: Seat,
+        prompt: str,
+        *,
+        after: Statement[Any] | None = None,
+        review: Callable[[Any], str] | None = None,
+        final: bool | None = None,
+        **given: Any,
     ) -> Statement[Any]:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
@@ -200,7 +205,8 @@ class Council:
         the reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run,
         from which wrappers and openings are removed; without it the chair's is.
         """
-        heard = await self._ask_seat(seat, _make_request(prompt, **given), after)
+        request = replace(_make_request(prompt, **given), review=review, final=final)
+        heard = await self._ask_seat(seat, request, after)
         if isinstance(heard, Statement):
             return heard
         if heard.state == BUDGET_SKIPPED:

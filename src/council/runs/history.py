@@ -92,7 +92,7 @@ def filter_evaluations(shows_all: bool) -> dict[str, Any]:
 async def query_history(store: RunStore, wanted: Mapping[str, Any], before: str | None, limit: int | None) -> RunPage:
     """Return a page of the runs that match, unfinished ones first."""
     status = wanted.get("status")
-    filters = {**wanted, **_filter_status(status)}
+    filters = {name: value for name, value in wanted.items() if name != "status"} | _filter_status(status)
     rows = await store.list_runs(filters, before, None if limit is None or status in STORED_STATUSES else limit + 1)
     runs = [run for run in await add_states(store, rows) if not status or run["status"] == status]
     if limit is None or len(runs) <= limit:

@@ -62,7 +62,7 @@ def test_unfinished_runs_come_first_then_the_newest(runs: tuple[WebServer, dict[
 @pytest.mark.behaviour("50-web-history")
 @pytest.mark.parametrize(("query", "found"), [
     ("?task=validate", ["review"]), ("?protocol=adversarial", ["storage"]), ("?status=complete", ["review", "storage", "tabs"]),
-    ("?status=stopped", ["killed"]), ("?status=running", []), ("?q=COLD", ["storage"]), ("?q=%25", []), ("?q=nothing-like-it", []),
+    ("?status=stopped", ["killed"]), ("?status=running", []), ("?status=unfinished", []), ("?status=nothing", []), ("?q=COLD", ["storage"]), ("?q=%25", []), ("?q=nothing-like-it", []),
     ("?task=ask&protocol=collaborative", ["killed", "tabs"]), ("?verdict=NONE", []), ("?limit=2", ["killed", "review"]),
     ("?task=&q=", ["killed", "review", "storage", "tabs"]), ("?project=PROJECT&task=validate", ["review"]), ("?project=other", []),
     ("?owner=OWNER&protocol=adversarial", ["storage"]), ("?owner=bob", []),

@@ -76,7 +76,7 @@ class AdversarialView(ReportView):
         rulings = join_points(found.get("rulings") or [], "")
         wording = find_wording(minutes)
         return {
-            "leader": found.get("leader"),
+            "leader": found.get("leader") or _find_attacked_seat(minutes),
             "reason": found.get("reason") or wording.heading("none_given"),
             "agreed": found.get("agreed") or [],
             "contested": found.get("contested") or [],
@@ -95,6 +95,14 @@ def _find_details(minutes: Minutes) -> AdversarialDetails:
         said = phase.said.get("chair") if phase else None
         stored = (said.reply if said else None) or {}
     return cast("AdversarialDetails", stored)
+
+
+def _find_attacked_seat(minutes: Minutes) -> str | None:
+    """Return the only author of a draft who was not asked to attack: of a run without a triage by the chair."""
+    if "attack" not in minutes.phases or "draft" not in minutes.phases:
+        return None
+    spared = [name for name in minutes.phases["draft"].said if name not in minutes.phases["attack"].asked]
+    return spared[0] if len(spared) == 1 else None
 
 
 def _describe_skipped_attack(minutes: Minutes, wording: Wording) -> str:
