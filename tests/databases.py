@@ -180,6 +180,8 @@ class Proxy:
         self.url = f"postgresql://postgres:{PASSWORD}@{host}:{port}/{parts['dbname']}"
         self.cuts = 0
         self.is_down = False
+        self.passes = threading.Event()  # cleared: the database hangs
+        self.passes.set()
         self._cut = ""  # "before" or "after" the next commit
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -195,6 +197,7 @@ class Proxy:
             _shut(one)
 
     def close(self) -> None:
+        self.passes.set()
         self.cut_all()
         self._listener.close()
 
@@ -217,6 +220,7 @@ class Proxy:
         sent = b""  # since the last commit
         try:
             while data := source.recv(1 << 20):
+                self.passes.wait()
                 sent = sent + data if from_client else b""
                 if from_client and self._cut and b"COMMIT" in data and b"INTO events" in sent:
                     moment, self._cut = self._cut, ""
@@ -253,11 +257,11 @@ class Bouncer:
     It runs as the user of the server, whose folder is closed to others, as those of pytest are to that user.
     """
 
-    def __init__(self, server: Server, *, server_connections: int = 20, clients: int = 500) -> None:
+    def __init__(self, server: Server, *, server_connections: int = 20, clients: int = 500, password: str = "") -> None:
         owner = server.folder.stat()
         self.folder = Path(tempfile.mkdtemp(prefix="council-bouncer-", dir=server.folder.parent))
         self.log = self.folder / "log"
-        (self.folder / "users").write_text('"postgres" ""\n', encoding="utf-8")
+        (self.folder / "users").write_text(f'"postgres" "{password}"\n', encoding="utf-8")
         settings = self.folder / "pgbouncer.ini"
         settings.write_text(
             f"""[databases]
@@ -266,7 +270,7 @@ class Bouncer:
 listen_addr =
 listen_port = {BOUNCER_PORT}
 unix_socket_dir = {self.folder}
-auth_type = trust
+auth_type = {"plain" if password else "trust"}
 auth_file = {self.folder}/users
 pool_mode = transaction
 default_pool_size = {server_connections}

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 DEFAULT_CONCURRENCY = 32  # runs at once
 CLAIM_POLL_S = 0.5  # seconds between looks into the queue without an announcement
 LAST_CLAIM_S = 2.0  # seconds after TERM for a claim that is being made
-LEAVE_S = 5.0  # seconds to hand the runs back
+LEAVE_S = 3.0  # seconds to hand the runs back
 DRAIN_S = 30.0  # seconds that runs have to end after TERM
 MAX_RENEWAL_S = 5.0  # seconds between two renewals of the row of a worker
 MAX_CLAIMS = 8  # runs that are claimed at once, so that a worker leaves some of a burst to others

@@ -115,6 +115,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         async with app_state.owner.run_worker(app_state.shared_convener):
             await app_state.forget_requests()
+            app_state.has_started = True
             yield
+    except CouncilError as error:
+        if not app_state.has_started:
+            app_state.start_error = error
+        raise
     finally:
         await app_state.close()

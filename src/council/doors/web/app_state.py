@@ -38,6 +38,8 @@ class AppState:
         )
         self.caps = BudgetCaps.from_settings(self.shared_convener.settings)
         self.feeds = RunFeeds(self.shared_convener.follow)
+        self.has_started = False
+        self.start_error: CouncilError | None = None  # why the server cannot start
         self._worker_calls: dict[str, asyncio.Task[None]] = {}
         self._empty_folder: tempfile.TemporaryDirectory[str] | None = None
         self._key_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()

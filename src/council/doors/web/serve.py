@@ -171,7 +171,11 @@ def serve(
         if open_page:
             opened = code_url(page, server.guard.codes.create())  # other users see the arguments of the browser
             start_browser(run_url(opened, run) if run else opened)
-        asyncio.run(server.serve(sockets=[listening]))
+        try:
+            asyncio.run(server.serve(sockets=[listening]))
+        finally:
+            if app_state.start_error:
+                raise app_state.start_error
     return 0
 
 
