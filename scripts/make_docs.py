@@ -913,7 +913,7 @@ def faults_page() -> str:
                 "| explorers of judges | `COUNCIL_EXPLORER_TIMEOUT`, else a timeout set as above, else 60 |",
                 "Members that think have at least 300 s in every phase, unless you set the timeout: reasoning models, command-line agents, all members "
                 "with `--effort`, and members that streamed thinking earlier in the run. A `--profile` changes only the 120 s. Waiting for the "
-                "concurrency limit does not count.",
+                "concurrency limit and for limits of the vendor does not count.",
                 "`[providers.X]` sets `connect` (10 s) and `idle` (90 s without content, once the answer has begun). `first_byte` is not set by "
                 "default; set it to give up earlier on an endpoint that accepts requests and stays silent. `--grace N` drops a seat with no output "
                 "N seconds after the rest of its phase finished; it is off by default.",
@@ -927,6 +927,8 @@ def faults_page() -> str:
                 f"The concurrency limit of a provider starts at {START_SLOTS}. While all slots are in use, it grows by one for each call that starts to answer, up to "
                 f"`max_connections`. A 429 multiplies it by {DECREASE_FACTOR:g}, once per episode; after that it grows slowly. All runs of "
                 "a process share the limit.",
+                "Requests also wait for the limits per minute of a provider: those of its settings, or those that its answers state "
+                "([rate limits](scale.md#rate-limits)). So a 429 is rare where these are known.",
             ]
         )
         + "\n"

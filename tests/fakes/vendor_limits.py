@@ -13,17 +13,19 @@ from tests.fakes.replies import Reply, Seen
 
 @dataclass
 class EnforcedLimits:
-    """Requests and tokens (input and output together) of each window; the first request begins the first window.
+    """Requests and tokens (input and output together) of each window, of all models together or of each one.
 
-    The tokens of an answer count when its request arrives. Refused requests do not count.
+    The first request begins the first window. The tokens of an answer count when its request arrives. Refused requests
+    do not count.
     """
 
     requests: int
     tokens: int
     window: float = 60.0
+    per_model: bool = False
     sends_headers: bool = True
     started: float = 0.0
-    used: dict[int, Counter[str]] = field(default_factory=dict)  # by window: requests, tokens and refused requests
+    used: dict[tuple[int, str], Counter[str]] = field(default_factory=dict)  # by window and model
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self, seen: Seen, reply: Reply, tokens: int) -> Reply:
@@ -32,10 +34,10 @@ class EnforcedLimits:
             now = time.monotonic()
             self.started = self.started or now
             number = int((now - self.started) / self.window)
-            used = self.used.setdefault(number, Counter())
+            used = self.used.setdefault((number, seen.model if self.per_model else ""), Counter())
             left = self.started + (number + 1) * self.window - now
             is_refused = used["requests"] >= self.requests or used["tokens"] + tokens > self.tokens
-            used += Counter(refused=1) if is_refused else Counter(requests=1, tokens=tokens)
+            used.update({"refused": 1} if is_refused else {"requests": 1, "tokens": tokens})
             headers = self._make_headers(seen.wire, used, left) if self.sends_headers else {}
         if is_refused:
             return Reply(status=429, headers={**headers, "Retry-After": f"{left:.3f}"})
@@ -55,4 +57,5 @@ class EnforcedLimits:
 
     def count(self, kind: str) -> list[int]:
         """Return the requests, the tokens or the refused requests of each window."""
-        return [self.used.get(number, Counter())[kind] for number in range(max(self.used, default=-1) + 1)]
+        last = max((number for number, _ in self.used), default=-1)
+        return [sum(used[kind] for (n, _), used in self.used.items() if n == number) for number in range(last + 1)]

@@ -396,8 +396,6 @@ class RetryLoop:
                 attempt = await self._open_attempt(deadline, request, body, started)
                 if slot.turn or slot.reservation:
                     deadline.postpone(await slot.wait_for_turn())
-                if vendor:
-                    attempt.delivery.on_limits = partial(vendor.learn, deadline.member.name, self.now())
                 answer = await self._send_or_charge(deadline, ask, attempt, body, slot)
                 slot.report_result(answer.kind if isinstance(answer, Fault) else "")
                 if slot.reservation:
@@ -444,6 +442,8 @@ class RetryLoop:
     ) -> Answer | Fault:
         """Send the request. If the run is interrupted, charge what has been streamed; the request stays in doubt."""
         attempt.sent_at = self.now()
+        if vendor := slot.limit.vendor:
+            attempt.delivery.on_limits = partial(vendor.learn, deadline.member.name, attempt.sent_at)
         current_delivery.set(attempt.delivery)
         try:
             return await self._send(deadline, ask, attempt, body, slot)
