@@ -2,13 +2,15 @@
 
 The rows of the batch and the questions are the same triads. The check is `council batch --dry-run` in a process. With
 `--large 10000`, only a batch of 1,000 rows and one of so many are measured: the command in a process, with SQLite, and
-with PostgreSQL and two workers. The memory is that of the command, the workers have their own.
+with PostgreSQL and two workers. The memory is that of the command alone; the CPU time includes the workers. Compare the
+CPU times on a machine that does other work too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -74,6 +76,12 @@ def write_rows(count: int) -> None:
     rows = ({"id": n, "question": question(n), "options": {"protocol": "triad"}} for n in range(count))
     with Path("rows.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(row)}\n" for row in rows)
+
+
+def processor_seconds() -> float:
+    """Return the CPU time of the ended child processes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def execute(env: dict[str, str], *arguments: str) -> tuple[float, float]:
@@ -149,14 +157,18 @@ def compare_large(options: Namespace, running: Endpoint) -> None:
         }
         for name, work in works.items():
             for count in (SMALL, options.large):
+                before = processor_seconds()
                 seconds, megabytes = work(count)
+                cpu = (processor_seconds() - before) / count * 1000
                 running.reset()
-                table.append((f"{count} rows, {name}", f"{count / seconds:.1f}", f"{megabytes:.0f} MB"))
+                table.append((f"{count} rows, {name}", f"{count / seconds:.1f}", f"{cpu:.1f}", f"{megabytes:.0f} MB"))
                 result[f"{count} rows, {name}"] = {
                     "per_second": round(count / seconds, 1),
+                    "cpu_ms": round(cpu, 1),
                     "peak_mb": round(megabytes),
                 }
-    print_result(options, result, ("", "rows/s", "memory"), table)
+                print(" · ".join(table[-1]), file=sys.stderr, flush=True)
+    print_result(options, result, ("", "rows/s", "CPU ms per row", "memory"), table)
 
 
 def main() -> None:

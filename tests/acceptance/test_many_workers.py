@@ -242,7 +242,7 @@ class Sweep:
         return process
 
     def kill_one(self) -> None:
-        victim = self.chance.choice(("client", "worker", "worker", "database"))
+        victim = self.chance.choice(("client", "worker", "database"))
         self.kills[victim] += 1
         match victim:
             case "client":
@@ -284,7 +284,7 @@ def test_every_row_of_a_batch_ends_once_while_the_client_the_workers_and_the_dat
     shared: Workspace, shared_workers: Workers, postgres: Server, council: Terminal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shared.configure(more=f'[prices."sim:*"]\ninput = 1\noutput = 1\n[store]\nlease_seconds = {LEASE_S}\n')
-    shared.provider.delay = 0.05
+    shared.provider.delay = 0.8
     rows = "".join(json.dumps({"id": f"row {n}", "question": f"{QUESTION} Case {n}."}) + "\n" for n in range(ROWS))
     (shared.folder / "rows.jsonl").write_text(rows, encoding="utf-8")
     started = time.monotonic()

@@ -79,6 +79,17 @@ async def test_the_content_of_an_attachment_is_restored_in_the_setup_and_in_ever
     assert (await store._read(lambda db: db.execute(query, ("r3456",)).fetchone()))[0] < len(data)
 
 
+@pytest.mark.behaviour("15-queued-runs-leave-memory")
+async def test_a_process_keeps_nothing_of_the_runs_that_it_queues_for_others(store: RunStore) -> None:
+    queued = ("queue", ("a run", "here", 1.0, "random", "{}"))
+    await asyncio.gather(*(store.write(f"r{n}", [queued, event(1)]) for n in range(20)))
+    assert store._texts == {}
+    async with store.lock_run(RUN):
+        await store.write(RUN, [("intent", ("k", 1, "m", b'{"a":1}', 1.0))])
+        assert list(store._texts) == [RUN]
+    assert store._texts == {}
+
+
 @pytest.mark.refused_rows
 async def test_rows_of_one_write_are_stored_all_or_none(store: RunStore) -> None:
     await store.write(RUN, [event(1)])

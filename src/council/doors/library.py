@@ -25,7 +25,6 @@ from council.planning.intent import format_suggestion
 from council.planning.plan import Material, Plan
 from council.render.report import read_report
 from council.render.report_object import Report
-from council.runs.history import filter_evaluations
 from council.runs.run_context import close_shared
 from council.runs.service import Convener
 from council.settings import SettingFlags
@@ -463,7 +462,7 @@ class Client:
 
         Runs of evaluations are left out, except with `all`.
         """
-        return await self._records.runs(limit=limit, **filter_evaluations(all))
+        return await self._records.runs(limit=limit, evaluation=None if all else 0)
 
     def follow(self, run: str) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""

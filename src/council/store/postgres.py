@@ -334,7 +334,9 @@ class PostgresStore(WorkerTables):
             is_new = any(kind == "run" for kind, _ in rows)
             writer = self._texts[run] = TextWriter(self._db, run, is_new=is_new)
         writer.save = texts.append
-        return writer.pack_rows(rows)
+        packed = writer.pack_rows(rows)
+        self._forget_texts(run)
+        return packed
 
     def _commit_separately(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
         """Execute jobs in order; a failing job rolls back only itself."""

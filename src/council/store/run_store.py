@@ -301,8 +301,14 @@ class RunStore(UserQueries):
                 db.execute(queries.WRITE_STATEMENTS[table], (run, *values))
                 if table == "close":
                     index_run(db, run)
+            self._forget_texts(run)
 
         return work
+
+    def _forget_texts(self, run: str) -> None:
+        """Forget the stored texts of a run that this process does not execute, such as one that it has queued."""
+        if run not in self._owned_runs:
+            self._texts.pop(run, None)
 
     def _send_all_batches(self) -> None:
         with self._batch_lock:
