@@ -210,11 +210,12 @@ async def test_streamed_text_that_is_deleted_in_the_same_transaction_is_not_writ
 
 @pytest.mark.behaviour("40-step-in-one-transaction")
 async def test_rows_of_one_turn_are_one_transaction(store: SqliteStore) -> None:
-    await store.write(RUN, [])
-    seen = trace_statements(store)
-    store.post(RUN, [("settled", ("k", 1, "{}", 1.0))])
-    store.post(RUN, [event(1)])
-    await store.write(RUN, [("result", ("k", "{}")), event(2)])
+    async with store.lock_run(RUN):
+        await store.write(RUN, [event(0)])
+        seen = trace_statements(store)
+        store.post(RUN, [("settled", ("k", 1, "{}", 1.0))])
+        store.post(RUN, [event(1)])
+        await store.write(RUN, [("result", ("k", "{}")), event(2)])
     kinds = [line.split()[0] for line in seen if not line.startswith(("SAVEPOINT", "RELEASE"))]
     assert kinds == ["BEGIN", "INSERT", "INSERT", "INSERT", "INSERT", "COMMIT"]
 
