@@ -20,6 +20,7 @@ from council.store import leases, postgres, postgres_connection
 from council.store.interface import Hold, Row, RunState, StoreAddress
 from council.store.postgres import PostgresStore
 from council.store.postgres_connection import MIGRATIONS
+from council.store.postgres_statements import MARK_BATCH
 from council.store.shared import open_store
 from council.store.texts import index_run
 from tests.databases import PASSWORD, Proxy, Server
@@ -192,6 +193,28 @@ async def test_rows_are_stored_once_if_the_connection_is_lost_at_the_commit(
         await store.write(RUN, [event(1), ("intent", ("k", 1, "m", b"{}", 1.0))])
         await store.write(RUN, [event(2)])
     assert (await seqs(store), proxy.cuts) == ([1, 2], 1)
+
+
+@pytest.mark.behaviour("16-commit-outcome-unknown")
+async def test_a_transaction_that_arrives_after_its_outcome_was_read_fails(
+    open_postgres: OpenStore, database: str
+) -> None:
+    """A pooler or a busy server may begin it later than the process reads that it is missing."""
+    store = open_postgres()
+    for is_first in (True, False):
+        store._batch += 1
+        sent = store._batch
+        assert not store._is_committed()
+        with (
+            psycopg.connect(
+                database, cursor_factory=psycopg.RawCursor, options="-c search_path=council", application_name="late"
+            ) as late,
+            pytest.raises(psycopg.errors.NotNullViolation),
+        ):
+            late.execute(MARK_BATCH, (store._id, sent))
+        await store.write(RUN, [RUN_ROW] if is_first else [event(1)])
+        assert store._is_committed()
+    assert await seqs(store) == [1]
 
 
 @pytest.mark.behaviour("16-database-lost")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 DEFAULT_CONCURRENCY = 32  # runs at once
 CLAIM_POLL_S = 0.5  # seconds between looks into the queue without an announcement
 LAST_CLAIM_S = 2.0  # seconds after TERM for a claim that is being made
-LEAVE_S = 3.0  # seconds to hand the runs back
+LEAVE_S, HANGING_LEAVE_S = 30.0, 3.0  # seconds to hand the runs back, and those with a database that hangs
 DRAIN_S = 30.0  # seconds that runs have to end after TERM
 MAX_RENEWAL_S = 5.0  # seconds between two renewals of the row of a worker
 MAX_CLAIMS = 8  # runs that are claimed at once, so that a worker leaves some of a burst to others
@@ -199,20 +199,28 @@ class DatabaseWorker(WorkerLoop):
 
     async def _end(self) -> None:
         """Leave the queue and the runs to others, also if the database hangs."""
-        with suppress(CouncilError, TimeoutError):
-            async with asyncio.timeout(LAST_CLAIM_S):
-                await self.tables.remove_worker(self.name)
+        is_answered = await self._sign_off()
         await self._drain()
+        if self._tasks:
+            is_answered = await self._sign_off()
         leaving = asyncio.create_task(self._leave())
-        await asyncio.wait([leaving], timeout=LEAVE_S)
+        await asyncio.wait([leaving], timeout=LEAVE_S if is_answered else HANGING_LEAVE_S)
         if not leaving.done():
             self.log("the database does not answer: runs of this worker continue when their leases have expired")
             self.store.give_up()
-            await asyncio.wait([leaving], timeout=LEAVE_S)
+            await asyncio.wait([leaving], timeout=HANGING_LEAVE_S)
         if leaving.done():
             leaving.result()
         if self._is_own_store:
             await close_promptly(self.store)
+
+    async def _sign_off(self) -> bool:
+        """Leave the list of workers. Return whether the database has answered."""
+        with suppress(CouncilError, TimeoutError):
+            async with asyncio.timeout(LAST_CLAIM_S):
+                await self.tables.remove_worker(self.name)
+                return True
+        return False
 
     async def _leave(self) -> None:
         await self._shut_down()
