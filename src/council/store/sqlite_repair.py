@@ -19,7 +19,8 @@ PAGE_BYTES = 4096
 SIDE_FILES = ("-wal", "-shm")
 BY_ROW_ID = "ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"  # the order of creation
 INDEX_TABLES = ("search_index", "search_index_data", "search_index_idx", "search_index_config")
-DERIVED_TABLES = ("summaries", "search_words", *INDEX_TABLES)  # made again from the others
+# Not copied: made again from the others, or of the last minute only.
+DERIVED_TABLES = ("summaries", "search_words", *INDEX_TABLES, "limits")
 
 
 def repair_store(folder: Path) -> list[str]:
@@ -148,11 +149,13 @@ def _make_first_page(empty: Path) -> bytes:
     with _open_quietly(copy) as db:
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("PRAGMA writable_schema = 1")
-        db.execute(
-            "DELETE FROM sqlite_master WHERE type NOT IN ('table', 'index') OR tbl_name IN (SELECT value FROM json_each(?))",
+        kept = db.execute(
+            """SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master WHERE (type = 'table' OR type = 'index' AND sql IS NULL)
+               AND tbl_name NOT IN (SELECT value FROM json_each(?)) ORDER BY rowid""",
             (json.dumps(DERIVED_TABLES),),
-        )
-        db.execute("DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+        ).fetchall()
+        db.execute("DELETE FROM sqlite_master")  # rows that are added again are on the first page
+        db.executemany("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", kept)
     return copy.read_bytes()[:PAGE_BYTES]
 
 
