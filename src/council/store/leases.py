@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +26,8 @@ from council.store.texts import index_run, unindex_run
 CANCEL_POLL_S = 0.5  # seconds between reads of cancel requests
 ANNOUNCE_INTERVAL_S = 0.05  # least seconds between announcements of a process
 FOLLOW_POLL_S = 0.5  # seconds between polls of a followed run, if no change is announced
+FOLLOW_IDLE_S = 10.0  # seconds without a poll after which a run is not followed any more
+MAX_FOLLOWED = 200  # followed runs of which idle ones are kept
 LOCK_TIMEOUT_MS = 5000  # milliseconds that a new owner waits for the last transaction of the old one
 CHANNEL = "council_runs"
 QUEUE_CHANGE = "queue"  # announced in place of a run: a run waits for a worker
@@ -147,6 +149,14 @@ class LeasingStore(Protocol):
     def connect_in_background(self) -> Any: ...
 
 
+@dataclass(slots=True)
+class FollowedRun:
+    """Run that an event loop follows."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)  # set by a change
+    polled: float = 0.0  # when the loop last began to wait, by the monotonic clock
+
+
 class LeaseThread:
     """Thread of a store: renews the leases of this process, reads cancel requests, indexes ended runs,
     announces and receives changes.
@@ -159,7 +169,8 @@ class LeaseThread:
         self.cancelled: frozenset[str] = frozenset()
         self._changed: set[str] = set()
         self._ended: list[str] = []  # runs to index
-        self._followed: dict[tuple[str, asyncio.AbstractEventLoop], asyncio.Event] = {}
+        self._followed: dict[tuple[str, asyncio.AbstractEventLoop], FollowedRun] = {}
+        self._most_followed = MAX_FOLLOWED
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._is_closing = False
@@ -191,14 +202,22 @@ class LeaseThread:
         """Return when a change of the run was announced, or after a while."""
         loop = asyncio.get_running_loop()
         with self._lock:
-            if len(self._followed) > 1000:
-                self._followed = {key: event for key, event in self._followed.items() if not key[1].is_closed()}
-            event = self._followed.setdefault((run, loop), asyncio.Event())
+            if len(self._followed) > self._most_followed:
+                self._forget_idle()
+            followed = self._followed.setdefault((run, loop), FollowedRun())
+            followed.polled = time.monotonic()
+            event = followed.event
         self.start()
         self._wake.set()
         with suppress(TimeoutError):
             await asyncio.wait_for(event.wait(), FOLLOW_POLL_S if self._is_listening else FOLLOW_POLL_S / 5)
         event.clear()
+
+    def _forget_idle(self) -> None:
+        """Forget the runs that nothing follows any more. Look again when there are twice as many."""
+        since = time.monotonic() - FOLLOW_IDLE_S
+        self._followed = {key: one for key, one in self._followed.items() if one.polled > since}
+        self._most_followed = max(MAX_FOLLOWED, 2 * len(self._followed))
 
     def close(self) -> None:
         with self._lock:
@@ -278,7 +297,7 @@ class LeaseThread:
     def _receive(self, runs: Iterable[str]) -> None:
         names = set(runs)
         with self._lock:
-            followed = [(loop, event) for (run, loop), event in self._followed.items() if run in names]
+            followed = [(loop, one.event) for (run, loop), one in self._followed.items() if run in names]
         for loop, event in followed:
             with suppress(RuntimeError):  # a closed loop
                 loop.call_soon_threadsafe(event.set)
