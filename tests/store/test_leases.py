@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
 
 from council.store import leases
-from council.store.interface import RUN_ID_ALPHABET, format_run_id
+from council.store.interface import RUN_ID_ALPHABET, StoreAddress, format_run_id
+from council.store.postgres import PostgresStore
 from council.store.run_store import without_discarded
 
 
@@ -43,3 +49,17 @@ def test_streamed_text_before_its_end_is_not_stored() -> None:
         ("live", ("b", 1, "z")),
     )
     assert without_discarded([old, other, ended, new]) == [other, ended, new]
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("15-queued-runs-leave-memory")
+async def test_runs_that_nothing_follows_any_more_are_forgotten(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(PostgresStore(StoreAddress(tmp_path, database))) as store:
+        followed = store._leases._followed
+        await asyncio.gather(*(store.wait_for_change(f"r{n}") for n in range(leases.MAX_FOLLOWED + 1)))
+        assert len(followed) == leases.MAX_FOLLOWED + 1
+        monkeypatch.setattr(leases, "FOLLOW_IDLE_S", 0.0)
+        await store.wait_for_change("another")
+        assert [run for run, _ in store._leases._followed] == ["another"]

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,6 +32,8 @@ CANCEL_POLL_S = 0.5  # seconds between reads of cancel requests
 ANNOUNCE_INTERVAL_S = 0.05  # least seconds between announcements of a process
 FOLLOW_POLL_S = 0.5  # seconds between polls of a followed run, if no change is announced
 SIDE_TIMEOUT_S = 30.0  # seconds that the work of this thread waits for a lost database
+FOLLOW_IDLE_S = 10.0  # seconds without a poll after which a run is not followed any more
+MAX_FOLLOWED = 200  # followed runs of which idle ones are kept
 LOCK_TIMEOUT_MS = 5000  # milliseconds that a new owner waits for the last transaction of the old one
 CHANNEL = "council_runs"
 QUEUE_CHANGE = "queue"  # announced in place of a run: a run waits for a worker
@@ -178,6 +180,14 @@ class SideJob:
             self.future.set_result(result)
 
 
+@dataclass(slots=True)
+class FollowedRun:
+    """Run that an event loop follows."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)  # set by a change
+    polled: float = 0.0  # when the loop last began to wait, by the monotonic clock
+
+
 class LeaseThread:
     """Thread of a store: renews the leases of this process, reads cancel requests, indexes ended runs, announces and
     receives changes, and executes the statements of workers.
@@ -192,7 +202,8 @@ class LeaseThread:
         self._jobs: deque[SideJob] = deque()
         self._changed: set[str] = set()
         self._ended: list[str] = []  # runs to index
-        self._followed: dict[tuple[str, asyncio.AbstractEventLoop], asyncio.Event] = {}
+        self._followed: dict[tuple[str, asyncio.AbstractEventLoop], FollowedRun] = {}
+        self._most_followed = MAX_FOLLOWED
         self._lock = threading.Lock()
         self._waker = Waker()
         self._is_closing = self._is_given_up = False
@@ -244,9 +255,11 @@ class LeaseThread:
         """Return whether a change of the run was announced, after a while at the latest."""
         loop = asyncio.get_running_loop()
         with self._lock:
-            if len(self._followed) > 1000:
-                self._followed = {key: event for key, event in self._followed.items() if not key[1].is_closed()}
-            event = self._followed.setdefault((run, loop), asyncio.Event())
+            if len(self._followed) > self._most_followed:
+                self._forget_idle()
+            followed = self._followed.setdefault((run, loop), FollowedRun())
+            followed.polled = time.monotonic()
+            event = followed.event
         self.start()
         self._waker.wake()
         with suppress(TimeoutError):
@@ -263,6 +276,12 @@ class LeaseThread:
         if db := self._db:
             db.cut()
         self._fail_jobs(StoreError("the database does not answer: the process has stopped waiting for it"))
+
+    def _forget_idle(self) -> None:
+        """Forget the runs that nothing follows any more. Look again when there are twice as many."""
+        since = time.monotonic() - FOLLOW_IDLE_S
+        self._followed = {key: one for key, one in self._followed.items() if one.polled > since}
+        self._most_followed = max(MAX_FOLLOWED, 2 * len(self._followed))
 
     def close(self) -> None:
         with self._lock:
@@ -382,7 +401,7 @@ class LeaseThread:
     def _receive(self, runs: Iterable[str]) -> None:
         names = set(runs)
         with self._lock:
-            followed = [(loop, event) for (run, loop), event in self._followed.items() if run in names]
+            followed = [(loop, one.event) for (run, loop), one in self._followed.items() if run in names]
         for loop, event in followed:
             with suppress(RuntimeError):  # a closed loop
                 loop.call_soon_threadsafe(event.set)
