@@ -198,7 +198,9 @@ def test_term_ends_a_worker_whose_database_hangs_at_the_start(
 
 
 @pytest.mark.behaviour("32-prompt-stop")
-@pytest.mark.parametrize("is_executing", [False, True], ids=["idle", "with a run"])
+@pytest.mark.parametrize(
+    "is_executing", [False, pytest.param(True, marks=pytest.mark.sweep)], ids=["idle", "with a run"]
+)
 def test_term_ends_a_worker_whose_database_hangs(
     shared: Workspace, shared_workers: Workers, council: Terminal, proxy: Proxy, is_executing: bool
 ) -> None:
@@ -220,6 +222,7 @@ def test_term_ends_a_worker_whose_database_hangs(
         check_store(council)
 
 
+@pytest.mark.sweep
 @pytest.mark.behaviour("32-prompt-stop")
 def test_term_ends_a_worker_that_waits_for_its_claim(
     shared: Workspace, shared_workers: Workers, council: Terminal
@@ -232,6 +235,7 @@ def test_term_ends_a_worker_that_waits_for_its_claim(
         stop(worker)
 
 
+@pytest.mark.sweep
 @pytest.mark.behaviour("32-prompt-stop")
 def test_term_ends_a_worker_that_drains_when_the_database_begins_to_hang(
     shared: Workspace, shared_workers: Workers, council: Terminal, proxy: Proxy
@@ -248,6 +252,7 @@ def test_term_ends_a_worker_that_drains_when_the_database_begins_to_hang(
     assert (worker.wait(STOP_S), "Traceback" in log, "never retrieved" in log) == (0, False, False), log
 
 
+@pytest.mark.sweep
 @pytest.mark.behaviour("32-prompt-stop")
 def test_term_ends_the_web_server_whose_database_hangs(shared: Workspace, proxy: Proxy) -> None:
     server = Process(["serve", "--port", "0"], shared.folder, modules=SERVERS, COUNCIL_DATABASE=proxy.url)

@@ -270,7 +270,7 @@ def test_a_glob_matches_as_if_all_places_of_its_stars_were_tried(pattern: str, n
     try:
         matched = match_glob(pattern, names)
     except re.error as error:
-        assert error.msg == "too many stars" and len(re.findall(r"[^/*]\*\*", pattern)) > 2
+        assert error.msg == "too many stars" and pattern.count("**") > 3
         return
     assert matched == [name for name in names if match_slowly(pattern, name)]
 

@@ -376,7 +376,7 @@ def is_glob(text: str) -> bool:
     return has_wildcard(text) and bool(re.search(r"[./]", text))
 
 
-MAX_GLOBS = 16  # into which a glob with `**` inside names is expanded
+MAX_GLOBS = 64  # into which a glob with `**` inside names is expanded
 CHARACTER_CLASS = re.compile(r"\[([!^]?\]?[^\]/]*)\]")
 
 
