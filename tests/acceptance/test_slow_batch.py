@@ -41,6 +41,7 @@ def test_each_phase_of_all_rows_is_one_job_for_each_model(workspace: Workspace, 
     assert [len(job.requests) for job in jobs] == [ROWS] * CALLS  # three seats, and then the chair
     assert {seen.path for seen in workspace.provider.log} == {"batch"}
     assert done.err.count("requests were sent to sim:") == CALLS
+    assert "has no effect" not in done.err
     again = council("batch", rows, *SLOW)
     assert (again.code, len(workspace.provider.log)) == (0, ROWS * CALLS)
     check_store(council)
@@ -53,7 +54,9 @@ def test_a_provider_without_a_batch_interface_answers_at_once_at_its_price(
     path = workspace.folder / "council.toml"
     path.write_text(path.read_text().replace("batches = true", ""))
     trust_project(workspace.folder)
-    assert council("batch", write_rows(workspace, 2), *SLOW).code == 0
+    done = council("batch", write_rows(workspace, 2), *SLOW)
+    assert done.code == 0
+    assert "! --slow has no effect on sim:alpha, sim:beta, sim:chair, sim:gamma: their providers" in done.err
     assert (workspace.provider.batches.jobs, len(workspace.provider.log)) == ({}, 2 * CALLS)
 
 

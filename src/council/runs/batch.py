@@ -102,6 +102,7 @@ class QuestionBatch:
         self._records = records
         self._run_row: execution.RunRow = execution.run_here
         self.workers: int | None = None  # that execute the rows; 0: this process, although the store is shared
+        self.at_once: set[str] = set()  # members that no batch interface is used for
         self._conveners = execution.ConvenerPool(self._make_convener)
         self._stored: dict[str, StoredRun] = {}  # by row id: runs that have started
         self._retried: dict[str, str | None] = {}  # rows of the output file that are not complete → their runs
@@ -207,6 +208,7 @@ class QuestionBatch:
                 plan = await self._plan(convener, row)
                 convener.check_plan(plan)
                 groups[key] = PlannedGroup(plan)
+                self.at_once |= {name for name in plan.roster.member_names if not convener.run_context.is_slow(name)}
             groups[key].rows += 1
 
     async def _find_stored_runs(self) -> None:

@@ -111,6 +111,10 @@ class RunContext:
         has_interface = provider is not None and (provider.batches or provider.name in BATCH_PROVIDERS)
         return self.waves.wrap(member) if self.waves and has_interface else member
 
+    def is_slow(self, member: str) -> bool:
+        """Return whether the requests of a member wait for a wave."""
+        return self.waves is not None and self.waves.is_slow(self.members(member))
+
     @cached_property
     def file_warnings(self) -> list[str]:
         """Warnings about the project's file: keys that it sends to other hosts, or that it is ignored."""
@@ -145,7 +149,7 @@ class RunContext:
             self._listed_prices[name] = find_price(name, self.settings)
         listed = self._listed_prices[name]
         try:
-            if listed is not None and self.waves and self.waves.is_slow(self.members(name)):
+            if listed is not None and self.waves and self.is_slow(name):
                 return listed.divided(self.waves.price_divisor)
             return listed if listed is not None else own_price(self.members(name))
         except ConfigError:  # an invalid member name; seating reports it
@@ -229,7 +233,7 @@ class RunContext:
         if kind == "local":  # all runs share one loaded model; waiting for it does not count as call time
             return get_limit(member, getattr(self.members(member), "seats", MAX_CLI_PROCESSES))
         provider = self.settings.providers.get(kind)
-        if provider is None or (self.waves and self.waves.is_slow(self.members(member))):
+        if provider is None or self.is_slow(member):
             return no_limit(member)
         limit = get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
         if provider.rate:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,6 +169,13 @@ def open_input(file: str) -> AbstractContextManager[IO[bytes]]:
     return copy
 
 
+def explain_at_once(members: Collection[str]) -> str:
+    names = ", ".join(sorted(members))
+    if len(members) == 1:
+        return f"! --slow has no effect on {names}: its provider has no batch interface, so it answers at once at its own price"
+    return f"! --slow has no effect on {names}: their providers have no batch interface, so they answer at once at their own prices"
+
+
 @dataclass
 class BatchRunner:
     """One `council batch` command."""
@@ -186,6 +194,8 @@ class BatchRunner:
         batch = QuestionBatch(table, out, convener, self.settings)
         try:
             estimate = await self._check(batch)
+            if self.settings.waves and batch.at_once:
+                self.runner.print_status([explain_at_once(batch.at_once)])
             if self.dry_run:
                 return self.runner.print_lines(estimate.as_json(), format_estimate(estimate))
             if not await self._confirm(estimate, convener):
