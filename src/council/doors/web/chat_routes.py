@@ -20,6 +20,7 @@ from council.doors import limits
 from council.doors.chat import (
     BROKE_OFF,
     FAILED,
+    NOT_FORMATTED,
     STOPPED_MIDWAY,
     ChatFold,
     ChatMessage,
@@ -42,6 +43,7 @@ from council.doors.web.guard import Refusal, Send
 from council.doors.web.responses import ApiResponse, UnknownModel, chat_error_json, encode_json
 from council.doors.web.schemas import ChatMessageBody, ChatPart, ChatRequest, chat_responses
 from council.doors.web.sse import RunResponse, StreamCursor, wait_for_news
+from council.engine.response_format import ResponseFormat
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Plan
@@ -61,7 +63,8 @@ EFFORTS = ("low", "medium", "high")
 TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect", "tail")
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
-ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503}
+# Clients repeat a request after a status of 500 or more, and another run would have the same schema.
+ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503, NOT_FORMATTED: 422}
 EXAMPLE_MODEL: models.ChatModelInfo = {
     "id": "council/adversarial",
     "object": "model",
@@ -127,12 +130,13 @@ async def create_chat_completion(
 ) -> RunResponse:
     """Ask a council. The run continues if the client disconnects; the same Idempotency-Key returns it again."""
     _check_request(body)
+    response_format = _read_response_format(body)
     model = await _find_model(app_state, body.model)
     messages = _read_messages(body.messages)
     key = RequestKey(user.name, idempotency_key or OWN_KEY + secrets.token_hex(16), await _digest(request))
 
     async def start() -> str:
-        async with _plan(app_state, user, body, model, messages) as (convener, plan):
+        async with _plan(app_state, user, body, model, messages, response_format) as (convener, plan):
             return await convener.enqueue(plan, key)
 
     if idempotency_key:
@@ -142,7 +146,7 @@ async def create_chat_completion(
         run, _ = await app_state.join_or_start(key, is_retry, start)
     await app_state.ensure_worker(run)
     answer = ChatAnswer if not body.stream else ChatStream
-    return answer(app_state, run, body, model)
+    return answer(app_state, run, body, model, response_format)
 
 
 def _check_request(body: ChatRequest) -> None:
@@ -152,10 +156,24 @@ def _check_request(body: ChatRequest) -> None:
     for name, choice in (("tool_choice", body.tool_choice), ("function_call", body.function_call)):
         if choice not in (None, "none", "auto"):
             raise UsageError(f"{name} requires a tool, and a council calls none: omit it", field=name)
-    kind = (body.response_format or {}).get("type", "text")
-    if kind != "text":
-        line = f"response_format {quote_value(kind)} is not supported: a council answers in text, omit it"
-        raise UsageError(line, field="response_format")
+    for name, value in (("logprobs", body.logprobs), ("top_logprobs", body.top_logprobs)):
+        if value:
+            line = f"{name} is not supported: a council has no probabilities of tokens, omit it"
+            raise UsageError(line, field=name)
+    if body.audio or "audio" in (body.modalities or ()):
+        name = "audio" if body.audio else "modalities"
+        raise UsageError(f"{name} asks for sound, and a council answers in text: omit it", field=name)
+
+
+def _read_response_format(body: ChatRequest) -> ResponseFormat | None:
+    """Return the JSON that a request asks for; None for text."""
+    given, field = body.response_format or {}, "response_format"
+    if given.get("type") == "json_schema":
+        inner = given.get("json_schema")
+        if not isinstance(inner, dict):
+            raise UsageError("response_format.json_schema is missing: send its name and its schema", field=field)
+        given, field = {**inner, "type": "json_schema"}, "response_format.json_schema"
+    return ResponseFormat.read(given, field)
 
 
 def _read_messages(bodies: Sequence[ChatMessageBody]) -> list[ChatMessage]:
@@ -198,7 +216,12 @@ async def _digest(request: Request) -> str:
 
 @asynccontextmanager
 async def _plan(
-    app_state: AppState, user: User, body: ChatRequest, model: ChatModel, messages: Sequence[ChatMessage]
+    app_state: AppState,
+    user: User,
+    body: ChatRequest,
+    model: ChatModel,
+    messages: Sequence[ChatMessage],
+    response_format: ResponseFormat | None,
 ) -> AsyncIterator[tuple[Convener, Plan]]:
     """Yield the convener and the plan. Nothing of this machine is read, and no command-line agent is started."""
     question = read_messages(messages)
@@ -209,7 +232,9 @@ async def _plan(
         flags["check"] = True
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), None)
     async with app_state.open_convener(None, user, max_cost=cap, **flags) as convener:
-        plan = without_agents(await plan_chat(convener, model, question, app_state.empty_folder))
+        plan = without_agents(
+            await plan_chat(convener, model, question, app_state.empty_folder, response_format=response_format)
+        )
         limits.check_members(plan.roster.member_names, settings)
         if not user.sees_all:
             access.check_plan(plan)
@@ -223,8 +248,8 @@ class CompletionMessage(TypedDict, total=False):
     """The answer, or the next part of it."""
 
     role: Literal["assistant"]
-    content: str
-    refusal: None
+    content: str | None
+    refusal: str | None
     reasoning_content: str
 
 
@@ -256,13 +281,21 @@ class Completion(TypedDict):
 class ChatResponse(RunResponse):
     """Response with the answer of a run."""
 
-    def __init__(self, app_state: AppState, run: str, body: ChatRequest, model: ChatModel) -> None:
+    def __init__(
+        self,
+        app_state: AppState,
+        run: str,
+        body: ChatRequest,
+        model: ChatModel,
+        response_format: ResponseFormat | None,
+    ) -> None:
         super().__init__({"x-council-run": run})
         self.app_state, self.run, self.request = app_state, run, body
         self.fold = ChatFold(
             has_reasoning=not model.is_title,
             is_streamed=bool(body.stream),
             has_tail=body.tail is not False and not model.is_title,
+            response_format=response_format,
         )
         self.created = int(time.time())
 
@@ -321,8 +354,15 @@ class ChatStream(ChatResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, app_state: AppState, run: str, body: ChatRequest, model: ChatModel) -> None:
-        super().__init__(app_state, run, body, model)
+    def __init__(
+        self,
+        app_state: AppState,
+        run: str,
+        body: ChatRequest,
+        model: ChatModel,
+        response_format: ResponseFormat | None,
+    ) -> None:
+        super().__init__(app_state, run, body, model, response_format)
         self.headers["x-accel-buffering"] = "no"
 
     async def iter_chunks(self) -> AsyncGenerator[bytes, None]:
@@ -334,9 +374,7 @@ class ChatStream(ChatResponse):
                 if piece.kind is PieceKind.ERROR:
                     yield _format_data(_make_error(self.find_problem(piece)))
                     return
-                is_content = piece.kind is PieceKind.CONTENT
-                delta: CompletionMessage = {"content": piece.text} if is_content else {"reasoning_content": piece.text}
-                yield self._format_chunk([_make_delta(delta)])
+                yield self._format_chunk([_make_delta(_make_part(piece))])
         last = _make_delta({}, self.fold.finish_reason)
         if self.request.stream_options and self.request.stream_options.include_usage:
             yield self._format_chunk([last])  # the usage has its own chunk then, without choices
@@ -347,6 +385,15 @@ class ChatStream(ChatResponse):
 
     def _format_chunk(self, choices: list[CompletionChoice], *, has_totals: bool = False) -> bytes:
         return _format_data(self.make_body("chat.completion.chunk", choices, has_totals=has_totals))
+
+
+def _make_part(piece: Piece) -> CompletionMessage:
+    match piece.kind:
+        case PieceKind.CONTENT:
+            return {"content": piece.text}
+        case PieceKind.REFUSAL:
+            return {"refusal": piece.text}
+    return {"reasoning_content": piece.text}
 
 
 def _make_delta(delta: CompletionMessage, reason: str | None = None) -> CompletionChoice:
@@ -366,8 +413,11 @@ class ChatAnswer(ChatResponse):
                     await self._send_problem(send, self.find_problem(piece))
                     return
                 texts[piece.kind].append(piece.text)
-        reasoning, content = ("".join(texts[kind]) for kind in (PieceKind.REASONING, PieceKind.CONTENT))
+        parts = (PieceKind.REASONING, PieceKind.CONTENT, PieceKind.REFUSAL)
+        reasoning, content, refusal = ("".join(texts[kind]) for kind in parts)
         message: CompletionMessage = {"role": "assistant", "content": content, "refusal": None}
+        if refusal:
+            message |= {"content": None, "refusal": refusal}
         if reasoning:
             message["reasoning_content"] = reasoning.strip()
         reason = self.fold.finish_reason

@@ -479,7 +479,8 @@ class ChatModelList(Body):
 
 class ChatCompletionMessage(Body):
     role: Literal["assistant"]
-    content: str
+    content: Annotated[str | None, Field(description="Null with a refusal.")]
+    refusal: Annotated[str | None, Field(description="Why the members declined to write the JSON.")] = None
     reasoning_content: Annotated[str, Field(description="Progress and statements.")] = ""
 
 
@@ -518,5 +519,6 @@ EXAMPLE_COMPLETION: Json = {
         "trust": {"level": "medium"},
         "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
         "degraded": [],
+        "tail": ["Trust: MEDIUM — one seat did not answer"],
     },
 }

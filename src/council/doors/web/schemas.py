@@ -156,7 +156,14 @@ class ChatRequest(Body):
     )
     tool_choice: Any = None
     function_call: Any = None
-    response_format: dict[str, Any] | None = Field(default=None, description="Only text.")
+    logprobs: bool | None = Field(default=None, description="Only false: a council has no probabilities of tokens.")
+    top_logprobs: int | None = Field(default=None, description="Only 0.")
+    modalities: list[str] | None = Field(default=None, description="Only text.")
+    audio: dict[str, Any] | None = Field(default=None, description="Not supported.")
+    response_format: dict[str, Any] | None = Field(
+        default=None,
+        description="text, json_object or json_schema. The answer is then written as JSON by one more call, and checked.",
+    )
     reasoning_effort: str | None = Field(
         default=None, description="low, medium or high: how long reasoning members think. Other values have no effect."
     )
