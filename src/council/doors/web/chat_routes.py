@@ -65,6 +65,7 @@ OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot sen
 STOPPED, STOPPING = "run_stopped", "server_stopping"
 # Clients repeat a request after a status of 500 or more, and another run would have the same schema.
 ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503, NOT_FORMATTED: 422}
+MAX_RESTARTS = 3  # of the process of a run, while a client waits for its answer
 EXAMPLE_MODEL: models.ChatModelInfo = {
     "id": "council/adversarial",
     "object": "model",
@@ -307,7 +308,7 @@ class ChatResponse(RunResponse):
 
     async def iter_pieces(self) -> AsyncIterator[list[Piece]]:
         """Yield the pieces of the run as they come; an empty list after some seconds without one."""
-        wake, feeds = asyncio.Event(), self.app_state.feeds
+        wake, feeds, restarts = asyncio.Event(), self.app_state.feeds, 0
         cursor = StreamCursor(feeds.subscribe(self.run, wake), 0)
         try:
             while not feeds.is_closed:
@@ -318,6 +319,11 @@ class ChatResponse(RunResponse):
                 if self.fold.is_over:
                     return
                 if cursor.has_all_frames and cursor.feed.is_over:
+                    is_left = restarts < MAX_RESTARTS and not cursor.feed.error
+                    if is_left and await self.app_state.restart_worker(self.run):
+                        feeds.unsubscribe(cursor.feed, wake)
+                        cursor, restarts = StreamCursor(feeds.subscribe(self.run, wake), cursor.seq), restarts + 1
+                        continue
                     why = cursor.feed.error or "the process that executed it has ended"
                     yield [Piece(PieceKind.ERROR, f"run {self.run} stopped before its end: {why}", STOPPED)]
                     return
