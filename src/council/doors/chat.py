@@ -49,7 +49,7 @@ COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
 class ChatMessage:
     role: str
     text: str
-    files: tuple[tuple[str, bytes], ...] = ()  # name and bytes of images and other attachments
+    files: tuple[tuple[str, str | bytes], ...] = ()  # name and content of images and other attachments
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class ChatQuestion:
     text: str
     system: str = ""
     turns: tuple[Turn, ...] = ()
-    files: tuple[tuple[str, bytes], ...] = ()
+    files: tuple[tuple[str, str | bytes], ...] = ()
+    field: str = "messages"  # of the request
 
     @property
     def material(self) -> Material:
@@ -74,19 +75,19 @@ class ChatQuestion:
         )
 
 
-def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
+def read_messages(messages: Sequence[ChatMessage], field: str = "messages") -> ChatQuestion:
     """Return the last message as the question. Raise UsageError unless it is a text of the user."""
     if not messages:
-        raise UsageError("there is no message, nothing was sent: write a question", field="messages")
+        raise UsageError("there is no message, nothing was sent: write a question", field=field)
     last = messages[-1]
     if last.role != "user":
         line = f'the role of the last message is {quote_value(last.role)}: end with a message of the role "user"'
-        raise UsageError(line, field="messages")
+        raise UsageError(line, field=field)
     if not last.text.strip():
-        raise UsageError("the last message has no text, nothing was sent: write the question in it", field="messages")
+        raise UsageError("the last message has no text, nothing was sent: write the question in it", field=field)
     system = "\n\n".join(one.text for one in messages if one.role in ("system", "developer") and one.text.strip())
     files = tuple(file for one in messages for file in one.files)
-    return ChatQuestion(last.text, system, tuple(_read_turns(messages[:-1])), files)
+    return ChatQuestion(last.text, system, tuple(_read_turns(messages[:-1])), files, field)
 
 
 def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
@@ -157,7 +158,7 @@ async def plan_chat(
         return await plan(made.protocol.name, options, material)
     if made.packet.refusal:
         fix = "write the text under review below the first line of the message, or attach it"
-        raise UsageError(f"nothing to review, no call was made: {fix}", field="messages")
+        raise UsageError(f"nothing to review, no call was made: {fix}", field=question.field)
     return made
 
 
