@@ -62,7 +62,7 @@ OWNED_BY = "council"
 TEXT_TYPES = ("text", "input_text", "output_text", "refusal")  # parts of a message
 EFFORTS = ("low", "medium", "high")
 # How the answer is sent, not what is asked.
-TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect", "tail")
+TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect", "tail", "background")
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
 # Clients repeat a request after a status of 500 or more, and another run would have the same schema.
