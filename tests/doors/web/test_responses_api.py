@@ -156,9 +156,10 @@ def test_a_follow_up_has_the_earlier_question_answer_and_files(site: ChatSite) -
     plan_object = site.get(f"/api/runs/{second['council']['run']}")["plan"]
     assert plan_object["continues"] == first["council"]["run"] and plan_object["protocol"] == "triad"
     site.provider.forget()
-    items = [{"role": "user", "content": "And now?"}, {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "mark-given-mark"}]}, {"type": "reasoning", "id": "rs_1", "summary": []}, {"role": "user", "content": "Why?"}]  # fmt: skip
+    items = [{"role": "user", "content": "And now?"}, {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "mark-given-mark"}]}, {"type": "reasoning", "id": "rs_1", "summary": []}, {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "mark-tool-mark"}]}, {"role": "user", "content": "Why?"}]  # fmt: skip
     create(site, previous_response_id=second["id"], input=items)
-    assert all("mark-first-mark" in seen.prompt and "mark-given-mark" in seen.prompt for seen in site.provider.log)
+    for said in ("mark-first-mark", "mark-given-mark", "mark-tool-mark"):
+        assert all(said in seen.prompt for seen in site.provider.log)
     error = create(site, 404, previous_response_id="resp_rnothing")["error"]
     assert (error["code"], error["param"]) == ("previous_response_not_found", "previous_response_id")
 

@@ -189,18 +189,25 @@ def _read_item(item: Json, numbers: Iterator[int]) -> ChatMessage | None:
     if kind in IGNORED_ITEMS:
         return None
     if kind == "function_call_output":
-        return ChatMessage("tool", _read_text(item.get("output")))
+        output = item.get("output")
+        parts = output if isinstance(output, list) else [{"type": "input_text", "text": output}]
+        return ChatMessage("tool", *_read_parts(parts, numbers))
     role = item.get("role")
     if kind != "message" or role not in ("user", "assistant", "system", "developer"):
         shown = f"items of the type {quote_value(str(kind)[:40])}" if kind != "message" else f"role {quote_value(role)}"
         raise UsageError(f"{shown} is not supported in input: send messages", field="input")
     content = item.get("content")
     parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+    return ChatMessage(str(role), *_read_parts(parts, numbers))
+
+
+def _read_parts(parts: Any, numbers: Iterator[int]) -> tuple[str, tuple[tuple[str, bytes], ...]]:
+    """Return the text of an item, and its files."""
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise UsageError("the content of an item is neither a text nor a list of parts: write one", field="input")
     texts = [_read_text(part.get("text", part.get("refusal"))) for part in parts if part.get("type") in TEXT_TYPES]
     files = [_read_part(part, next(numbers)) for part in parts if part.get("type") not in TEXT_TYPES]
-    return ChatMessage(str(role), "\n\n".join(texts), tuple(files))
+    return "\n\n".join(texts), tuple(files)
 
 
 def _read_text(value: Any) -> str:
