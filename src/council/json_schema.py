@@ -411,7 +411,8 @@ class _Check:
         found = _list_count_problems(len(value), schema, place, "Length", "characters")
         if "pattern" in schema and not self._matches(schema["pattern"], value):
             found.append(_describe(place, f"is {_quote(value)}, which does not match {_quote(schema['pattern'])}"))
-        if (name := schema.get("format")) in FORMATS and not _has_format(value, name):
+        name = str(schema.get("format"))
+        if name in FORMATS and not _has_format(value, name):
             found.append(_describe(place, f"is {_quote(value)}, not of the format {name}"))
         return found
 

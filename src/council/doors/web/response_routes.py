@@ -190,8 +190,8 @@ def _read_item(item: Json, numbers: Iterator[int]) -> ChatMessage | None:
         return None
     if kind == "function_call_output":
         output = item.get("output")
-        parts = output if isinstance(output, list) else [{"type": "input_text", "text": output}]
-        return ChatMessage("tool", *_read_parts(parts, numbers))
+        said = output if isinstance(output, list) else [{"type": "input_text", "text": output}]
+        return ChatMessage("tool", *_read_parts(said, numbers))
     role = item.get("role")
     if kind != "message" or role not in ("user", "assistant", "system", "developer"):
         shown = f"items of the type {quote_value(str(kind)[:40])}" if kind != "message" else f"role {quote_value(role)}"
