@@ -1,6 +1,6 @@
 """Measure how often the answers of each trust level are right, and write the tables of docs/evidence.md.
 
-    python benchmarks/simulated/make_trust_levels.py                       # simulated members, about ten minutes
+    python benchmarks/simulated/make_trust_levels.py                       # simulated members, about three minutes
     python benchmarks/simulated/make_trust_levels.py --replay answers.csv  # recorded answers, a few seconds
     python benchmarks/simulated/make_trust_levels.py --tables              # only the tables, from the record
 
@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -27,7 +27,7 @@ from early_stops import list_best_models, list_options
 from simulation import TRUTH, Members, draw_questions
 from trust_levels import MIN_CASES, SIMULATED_PROTOCOLS, VERDICTS, LevelMeter, LevelTable, Share
 
-RECORD = Path(__file__).with_suffix("").with_name("trust_levels.json")
+RECORD = Path(__file__).with_name("trust_levels.json")
 PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
 QUESTIONS, SEED, CONFORMITY = 4000, 19, 0.3
 SEATS = (2, 3, 5)
@@ -111,29 +111,29 @@ async def measure_panel(protocol: str, competence: Sequence[float], options: int
 METERS: dict[str, LevelMeter] = {}  # by protocol
 
 
-def correlate_errors(members: Members) -> float:
+def correlate_errors(members: Members, questions: int = QUESTIONS) -> float:
     """Return the correlation of right and wrong first answers of simulated members, as an evaluation measures it."""
-    draws = list(draw_questions(members, QUESTIONS, SEED))
+    draws = list(draw_questions(members, questions, SEED))
     seats = range(len(members.competence))
     return error_correlation({str(n): [draw.answers[n] != TRUTH for draw in draws] for n in seats}) or 0.0
 
 
-async def replay(matrix: Matrix) -> list[RecordedCouncil]:
+async def replay(matrix: Matrix, questions: int = QUESTIONS) -> list[RecordedCouncil]:
     """Return the recorded councils of two and more of the best models, each of another vendor."""
     models = list_best_models(matrix, MIN_ACCURACY)
     meter = LevelMeter()
     return [
-        await replay_council(matrix, council, meter)
+        await replay_council(matrix, council, meter, questions)
         for seats in range(2, len(models) + 1)
         for council in combinations(models, seats)
     ]
 
 
-async def replay_council(matrix: Matrix, models: Sequence[str], meter: LevelMeter) -> RecordedCouncil:
+async def replay_council(matrix: Matrix, models: Sequence[str], meter: LevelMeter, questions: int) -> RecordedCouncil:
     competence = tuple(matrix.totals[model] / len(matrix.questions) for model in models)
     measured = error_correlation({model: [not one for one in matrix.right(model)] for model in models}) or 0.0
-    members = match_members(Members(competence, options=RECORDED_OPTIONS), measured)
-    simulated = await meter.measure(RECORDED_PROTOCOL, members, QUESTIONS, SEED)
+    members = match_members(Members(competence, options=RECORDED_OPTIONS), measured, questions)
+    simulated = await meter.measure(RECORDED_PROTOCOL, members, questions, SEED)
     return {
         "models": list(models),
         "competence": [round(share, 4) for share in competence],
@@ -144,13 +144,13 @@ async def replay_council(matrix: Matrix, models: Sequence[str], meter: LevelMete
     }
 
 
-def match_members(members: Members, wanted: float) -> Members:
+def match_members(members: Members, wanted: float, questions: int = QUESTIONS) -> Members:
     """Return the members with the correlation that gives this correlation of right and wrong answers."""
     low, high = 0.0, 1.0
     for _ in range(MATCHING_STEPS):
         members = replace(members, correlation=(low + high) / 2)
         low, high = (
-            (members.correlation, high) if correlate_errors(members) < wanted else (low, members.correlation)
+            (members.correlation, high) if correlate_errors(members, questions) < wanted else (low, members.correlation)
         )  # fmt: skip
     return members
 
@@ -200,7 +200,7 @@ def find_lowest_high(record: TrustRecord, competence: float, correlation: float,
         and seats in (0, len(table.members.competence))
         and table.levels.get("HIGH", Share(0, 0)).count >= MIN_CASES
     ]
-    return min(tables, key=lambda table: table.levels["HIGH"].interval.mean)
+    return min(tables, key=lambda table: table.levels["HIGH"].mean)
 
 
 def find_clause_percent(record: TrustRecord) -> int:
@@ -223,8 +223,8 @@ def format_protocols(record: TrustRecord) -> list[str]:
     measured = [f"{share:.2f}" for share in record["error_correlations"]]
     rows = [*format_head(record, ["protocol", "level"]), f"| | measured correlation | {' | '.join(measured)} |"]
     for levels, protocols in names.items():
-        for level, shares in levels:
-            cells = [", ".join(protocols), level, *map(format_share, shares)]
+        for n, (level, shares) in enumerate(levels):
+            cells = ["" if n else ", ".join(protocols), level, *map(format_share, shares)]
             rows.append(f"| {' | '.join(cells)} |")
     return rows
 
@@ -243,10 +243,8 @@ def format_competences(record: TrustRecord) -> list[str]:
         "",
         f"The figure of the clause is the lowest one of members that are right {100 * CLAUSE_COMPETENCE:.0f} % of the "
         f"time with a correlation of {STRONG_CORRELATION}: {share.right:,} of {share.count:,} HIGH answers were right, "
-        f"{100 * share.interval.mean:.1f} % ({format_bounds(share, '.1f')}), with {len(members.competence)} seats and "
+        f"{100 * share.mean:.1f} % ({format_bounds(share, '.1f')}), with {len(members.competence)} seats and "
         f"{members.options} options. Rounded down, that is {find_clause_percent(record)} %. {format_unequal(record)}",
-        "",
-        format_inversions(record),
     ]
 
 
@@ -270,32 +268,38 @@ def format_unequal(record: TrustRecord) -> str:
         and table.members.correlation == STRONG_CORRELATION
         and table.levels.get("HIGH", Share(0, 0)).count >= MIN_CASES
     ]
-    lowest = min(shares, key=lambda share: share.interval.mean)
+    lowest = min(shares, key=lambda share: share.mean)
     members = ", ".join(f"{100 * one:.0f}" for one in UNEQUAL)
-    return f"With three members of unequal competence ({members} %) the lowest figure is {100 * lowest.interval.mean:.1f} %."
+    return f"With three members of unequal competence ({members} %) the lowest figure is {100 * lowest.mean:.1f} %."
 
 
-def format_inversions(record: TrustRecord) -> str:
-    """Return a sentence about the tables in which a lower level is right more often than a higher one."""
-    tables = [
-        table for table in list_tables(record) if sum(one.count >= MIN_CASES for one in table.levels.values()) > 1
-    ]
-    clear = [table for table in tables if table.list_inversions()]
-    slight = [table for table in tables if table.list_inversions(is_clear=False) and table not in clear]
-    kinds: dict[tuple[str, int, str, str], int] = {}
-    for table in clear:
+def format_inversions(record: TrustRecord) -> list[str]:
+    """Return sentences about the tables in which a lower level is right more often than a higher one."""
+    tables = [table for table in list_tables(record) if table.is_comparable and not table.is_guess]
+    clear: dict[tuple[str, str], list[str]] = {}
+    for table in tables:
         for low, high in table.list_inversions():
-            key = (table.protocol, len(table.members.competence), low, high)
-            kinds[key] = kinds.get(key, 0) + 1
-    found = [
-        f"{low} above {high} in `{name}` with {seats} seats ({n})" for (name, seats, low, high), n in kinds.items()
+            clear.setdefault((f"{low} above {high}", format_members(table.members)), []).append(f"`{table.protocol}`")
+    slight = [table for table in tables if not table.list_inversions() and table.list_inversions(is_clear=False)]
+    return [
+        f"Of {len(tables):,} simulated councils with at least {MIN_CASES} answers on two levels and members that do better "
+        f"than guessing, HIGH is below another level in {sum(map(has_inverted_high, tables))}, whatever the intervals. A "
+        f"lower level is above MEDIUM or LOW beyond both intervals in {sum(map(len, clear.values()))}, and within them in "
+        f"{len(slight)} others. Beyond both:",
+        "",
+        *(f"- {levels}: {members} ({', '.join(names)})" for (levels, members), names in clear.items()),
     ]
-    of_high = [table for table in (*clear, *slight) if any(high == "HIGH" for _, high in table.list_inversions(is_clear=False))]  # fmt: skip
+
+
+def has_inverted_high(table: LevelTable) -> bool:
+    return any(high == "HIGH" for _, high in table.list_inversions(is_clear=False))
+
+
+def format_members(members: Members) -> str:
+    shares = ", ".join(f"{100 * share:.0f}" for share in dict.fromkeys(members.competence))
     return (
-        f"Of {len(tables):,} simulated councils with at least {MIN_CASES} answers on two levels, {len(clear)} have a lower "
-        f"level that is right more often than a higher one beyond both intervals"
-        + (f": {'; '.join(found)}. " if found else ". ")
-        + f"In {len(slight)} others the intervals overlap. HIGH is below another level in {len(of_high)}."
+        f"{len(members.competence)} seats that are right {shares} % of the time, {members.options} options, "
+        f"correlation {members.correlation:g}"
     )
 
 
@@ -317,7 +321,24 @@ def format_recorded(record: TrustRecord) -> list[str]:
             format_share(levels.get("LOW", Share(0, 0))),
         ]
         rows.append(f"| {' | '.join(cells)} |")
-    return rows
+    return [*rows, "", *format_recorded_ranges(record)]
+
+
+def format_recorded_ranges(record: TrustRecord) -> Iterator[str]:
+    """Yield a row for each number of models: how often HIGH answers were right, and how often in the simulation."""
+    for seats in dict.fromkeys(len(council["models"]) for council in record["recorded"]):
+        councils = [council for council in record["recorded"] if len(council["models"]) == seats]
+        alone = format_range(100 * share for council in councils for share in council["competence"])
+        recorded, simulated = [
+            format_range(100 * levels["HIGH"].mean for levels in found)
+            for found in ([one["levels"] for one in councils], [one["simulated"] for one in councils])
+        ]
+        differences = [100 * (one["levels"]["HIGH"].mean - one["simulated"]["HIGH"].mean) for one in councils]
+        ends = [f"{end(differences):+.1f}" for end in (min, max)]
+        yield (
+            f"- {seats} equal answers: right in {recorded} %, in the simulation in {simulated} %, each model alone in {alone} %. "
+            f"The recorded share minus the simulated one is {' to '.join(dict.fromkeys(ends))} points."
+        )
 
 
 # Cells
@@ -331,12 +352,18 @@ def format_head(record: TrustRecord, columns: Sequence[str]) -> list[str]:
 def format_share(share: Share) -> str:
     if not share.count:
         return "–"
-    return f"{100 * share.interval.mean:.0f} ({format_bounds(share)}) of {share.count:,}"
+    return f"{100 * share.mean:.0f} ({format_bounds(share)}) of {share.count:,}"
 
 
 def format_bounds(share: Share, form: str = ".0f") -> str:
     interval = share.interval
     return f"{100 * interval.low:{form}}-{100 * interval.high:{form}}"
+
+
+def format_range(values: Iterable[float]) -> str:
+    """Return the range of some figures, rounded."""
+    found = sorted({round(value) for value in values})
+    return f"{found[0]}-{found[-1]}" if len(found) > 1 else str(found[0])
 
 
 # Page
@@ -357,6 +384,7 @@ def format_parts(record: TrustRecord) -> dict[str, list[str]]:
     return {
         "trust levels": format_protocols(record),
         "high by competence": format_competences(record),
+        "inverted trust levels": format_inversions(record),
         "recorded trust levels": format_recorded(record),
     }
 

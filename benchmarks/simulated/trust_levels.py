@@ -350,6 +350,10 @@ class Share(NamedTuple):
     count: int
 
     @property
+    def mean(self) -> float:
+        return self.right / self.count
+
+    @property
     def interval(self) -> Interval:
         return bootstrap_mean([1.0] * self.right + [0.0] * (self.count - self.right))
 
@@ -362,6 +366,16 @@ class LevelTable:
     members: Members
     levels: Mapping[str, Share]
 
+    @property
+    def is_comparable(self) -> bool:
+        """Whether at least two levels have enough answers."""
+        return sum(share.count >= MIN_CASES for share in self.levels.values()) > 1
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether a member is right no more often than by chance, so that agreement says nothing."""
+        return min(self.members.competence) * self.members.options <= 1
+
     def list_inversions(self, *, is_clear: bool = True) -> list[tuple[str, str]]:
         """Return the pairs (lower, higher) in which the lower level is right more often.
 
@@ -372,8 +386,8 @@ class LevelTable:
         return [(low, high) for low, high in pairs if self._is_inverted(low, high, is_clear=is_clear)]
 
     def _is_inverted(self, low: str, high: str, *, is_clear: bool) -> bool:
-        lower, higher = self.levels[low].interval, self.levels[high].interval
-        return lower.low > higher.high if is_clear else lower.mean > higher.mean
+        lower, higher = self.levels[low], self.levels[high]
+        return lower.mean > higher.mean and (not is_clear or lower.interval.low > higher.interval.high)
 
 
 class LevelMeter:
