@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -24,11 +23,11 @@ from council.engine.trust import LEVELS
 from council.evals.matrix import Matrix, read_matrix
 from council.evals.statistics import error_correlation
 from early_stops import list_best_models, list_options
+from make_early_stops import format_range, write_part
 from simulation import TRUTH, Members, draw_questions
 from trust_levels import MIN_CASES, SIMULATED_PROTOCOLS, VERDICTS, LevelMeter, LevelTable, Share
 
 RECORD = Path(__file__).with_name("trust_levels.json")
-PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
 QUESTIONS, SEED, CONFORMITY = 4000, 19, 0.3
 SEATS = (2, 3, 5)
 COMPETENCES = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -104,7 +103,7 @@ async def measure_panel(protocol: str, competence: Sequence[float], options: int
         table = await meter.measure(protocol, members, QUESTIONS, SEED)
         for level in LEVELS:
             levels.setdefault(level, []).append(table.levels.get(level, Share(0, 0)))
-    found = {level: shares for level, shares in levels.items() if any(share.count for share in shares)}
+    found = {level: shares for level, shares in levels.items() if any(share.total for share in shares)}
     return {"protocol": protocol, "competence": list(competence), "options": options, "levels": found}
 
 
@@ -170,7 +169,7 @@ def read_record(path: Path = RECORD) -> TrustRecord:
 
 def write_record(record: TrustRecord, path: Path = RECORD) -> None:
     """Write a record with one line for each panel and each council."""
-    lists = {"panels": record["panels"], "recorded": record["recorded"]}
+    lists: dict[str, Sequence[object]] = {"panels": record["panels"], "recorded": record["recorded"]}
     texts = [f' "{key}": {json.dumps(value)}' for key, value in record.items() if key not in lists]
     for key, rows in lists.items():
         lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
@@ -198,7 +197,7 @@ def find_lowest_high(record: TrustRecord, competence: float, correlation: float,
         if table.members.correlation == correlation
         and set(table.members.competence) == {competence}
         and seats in (0, len(table.members.competence))
-        and table.levels.get("HIGH", Share(0, 0)).count >= MIN_CASES
+        and table.levels.get("HIGH", Share(0, 0)).total >= MIN_CASES
     ]
     return min(tables, key=lambda table: table.levels["HIGH"].mean)
 
@@ -206,7 +205,7 @@ def find_lowest_high(record: TrustRecord, competence: float, correlation: float,
 def find_clause_percent(record: TrustRecord) -> int:
     """Return the percentage that a HIGH answer states: the lowest of all tables of the clause, rounded down."""
     share = find_lowest_high(record, CLAUSE_COMPETENCE, STRONG_CORRELATION).levels["HIGH"]
-    return 100 * share.right // share.count
+    return 100 * share.right // share.total
 
 
 # Tables
@@ -242,7 +241,7 @@ def format_competences(record: TrustRecord) -> list[str]:
         *rows,
         "",
         f"The figure of the clause is the lowest one of members that are right {100 * CLAUSE_COMPETENCE:.0f} % of the "
-        f"time with a correlation of {STRONG_CORRELATION}: {share.right:,} of {share.count:,} HIGH answers were right, "
+        f"time with a correlation of {STRONG_CORRELATION}: {share.right:,} of {share.total:,} HIGH answers were right, "
         f"{100 * share.mean:.1f} % ({format_bounds(share, '.1f')}), with {len(members.competence)} seats and "
         f"{members.options} options. Rounded down, that is {find_clause_percent(record)} %. {format_unequal(record)}",
     ]
@@ -256,7 +255,7 @@ def format_lowest(record: TrustRecord, competence: float, correlation: float) ->
             yield "–"
         else:
             share = table.levels["HIGH"]
-            yield str(100 * share.right // share.count)
+            yield str(100 * share.right // share.total)
 
 
 def format_unequal(record: TrustRecord) -> str:
@@ -266,7 +265,7 @@ def format_unequal(record: TrustRecord) -> str:
         for table in list_tables(record)
         if table.members.competence == UNEQUAL
         and table.members.correlation == STRONG_CORRELATION
-        and table.levels.get("HIGH", Share(0, 0)).count >= MIN_CASES
+        and table.levels.get("HIGH", Share(0, 0)).total >= MIN_CASES
     ]
     lowest = min(shares, key=lambda share: share.mean)
     members = ", ".join(f"{100 * one:.0f}" for one in UNEQUAL)
@@ -328,9 +327,9 @@ def format_recorded_ranges(record: TrustRecord) -> Iterator[str]:
     """Yield a row for each number of models: how often HIGH answers were right, and how often in the simulation."""
     for seats in dict.fromkeys(len(council["models"]) for council in record["recorded"]):
         councils = [council for council in record["recorded"] if len(council["models"]) == seats]
-        alone = format_range(100 * share for council in councils for share in council["competence"])
+        alone = format_range([100 * share for council in councils for share in council["competence"]])
         recorded, simulated = [
-            format_range(100 * levels["HIGH"].mean for levels in found)
+            format_range([100 * levels["HIGH"].mean for levels in found])
             for found in ([one["levels"] for one in councils], [one["simulated"] for one in councils])
         ]
         differences = [100 * (one["levels"]["HIGH"].mean - one["simulated"]["HIGH"].mean) for one in councils]
@@ -350,9 +349,9 @@ def format_head(record: TrustRecord, columns: Sequence[str]) -> list[str]:
 
 
 def format_share(share: Share) -> str:
-    if not share.count:
+    if not share.total:
         return "–"
-    return f"{100 * share.mean:.0f} ({format_bounds(share)}) of {share.count:,}"
+    return f"{100 * share.mean:.0f} ({format_bounds(share)}) of {share.total:,}"
 
 
 def format_bounds(share: Share, form: str = ".0f") -> str:
@@ -360,23 +359,7 @@ def format_bounds(share: Share, form: str = ".0f") -> str:
     return f"{100 * interval.low:{form}}-{100 * interval.high:{form}}"
 
 
-def format_range(values: Iterable[float]) -> str:
-    """Return the range of some figures, rounded."""
-    found = sorted({round(value) for value in values})
-    return f"{found[0]}-{found[-1]}" if len(found) > 1 else str(found[0])
-
-
 # Page
-
-
-def write_tables(record: TrustRecord) -> None:
-    parts: Mapping[str, list[str]] = format_parts(record)
-    page = PAGE.read_text(encoding="utf-8")
-    for name, lines in parts.items():
-        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        body = "\n".join((start, "", *lines, "", end))
-        page = re.sub(f"{re.escape(start)}.*?{re.escape(end)}", lambda _, body=body: body, page, flags=re.DOTALL)
-    PAGE.write_text(page, encoding="utf-8")
 
 
 def format_parts(record: TrustRecord) -> dict[str, list[str]]:
@@ -414,7 +397,8 @@ def main() -> None:
             "recorded": record["recorded"] if record else [],
         }
     write_record(record)
-    write_tables(record)
+    for name, lines in format_parts(record).items():
+        write_part(name, lines)
 
 
 if __name__ == "__main__":

@@ -188,8 +188,10 @@ class SimulatedPanel:
                 return opinion | {"findings": [], "schema_version": 3}
             case "Answer":
                 is_firm = self.pattern.is_firm[self.names.index(seat)]
-                stated = {"conclusion": _conclude(own), "confidence": "HIGH" if is_firm else "MEDIUM", "doubts": []}
-                return {"answer": f"{_name(own)} is right."} | stated
+                return {
+                    "answer": f"{_name(own)} is right.", "conclusion": _conclude(own),
+                    "confidence": "HIGH" if is_firm else "MEDIUM", "doubts": [],
+                }  # fmt: skip
             case "Points":
                 return self._compare(seat)
             case "Confirmation":
@@ -347,15 +349,15 @@ class Share(NamedTuple):
     """The right ones among some answers."""
 
     right: int
-    count: int
+    total: int
 
     @property
     def mean(self) -> float:
-        return self.right / self.count
+        return self.right / self.total
 
     @property
     def interval(self) -> Interval:
-        return bootstrap_mean([1.0] * self.right + [0.0] * (self.count - self.right))
+        return bootstrap_mean([1.0] * self.right + [0.0] * (self.total - self.right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +371,7 @@ class LevelTable:
     @property
     def is_comparable(self) -> bool:
         """Whether at least two levels have enough answers."""
-        return sum(share.count >= MIN_CASES for share in self.levels.values()) > 1
+        return sum(share.total >= MIN_CASES for share in self.levels.values()) > 1
 
     @property
     def is_guess(self) -> bool:
@@ -381,7 +383,7 @@ class LevelTable:
 
         `is_clear`: only those whose intervals do not overlap. Levels with few answers are not compared.
         """
-        known = [level for level in LEVELS if self.levels.get(level, Share(0, 0)).count >= MIN_CASES]
+        known = [level for level in LEVELS if self.levels.get(level, Share(0, 0)).total >= MIN_CASES]
         pairs = [(low, high) for n, high in enumerate(known) for low in known[n + 1 :]]
         return [(low, high) for low, high in pairs if self._is_inverted(low, high, is_clear=is_clear)]
 

@@ -27,8 +27,9 @@ CONCLUSION_ROWS = {
     "partial_agreement": "conclusion_shared_in_part",
     "not_shared": "conclusion_not_shared",
 }
-# The limit that HIGH states, in percent: the lowest share of right HIGH answers in simulations with strongly correlated
-# errors, and how often each simulated member was right. A test compares them with benchmarks/simulated/trust_levels.json.
+# The limit that HIGH states, in percent: the lowest share of right HIGH answers in simulations with strongly
+# correlated errors, and how often each simulated member was right. A test compares them with the record
+# benchmarks/simulated/trust_levels.json.
 HIGH_ACCURACY_PERCENT = 71
 HIGH_COMPETENCE_PERCENT = 70
 

@@ -59,16 +59,16 @@ async def check_grid(
     meter, compared = LevelMeter(), 0
     for members in make_grid(competences, correlations, conformity=conformity):
         table = await meter.measure(name, members, questions, SEED)
-        assert sum(share.count for share in table.levels.values()) == questions
+        assert sum(share.total for share in table.levels.values()) == questions
         assert table.list_inversions() == [], table
-        compared += sum(share.count >= 100 for share in table.levels.values()) > 1
+        compared += sum(share.total >= 100 for share in table.levels.values()) > 1
     assert compared > 1  # several levels have enough cases
 
 
 @pytest.mark.behaviour("evidence-trust-order")
 def test_no_level_is_right_more_often_than_high_unless_members_guess() -> None:
     tables = [table for table in make_trust_levels.list_tables(RECORD) if not table.is_guess]
-    compared = [table for table in tables if table.is_comparable and table.levels.get("HIGH", Share(0, 0)).count]
+    compared = [table for table in tables if table.is_comparable and table.levels.get("HIGH", Share(0, 0)).total]
     assert len(compared) > 1000
     assert [table for table in compared if make_trust_levels.has_inverted_high(table)] == []
 
