@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -85,6 +86,10 @@ class ResponseFormat:
         if self.description:
             stored["description"] = self.description
         return stored
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def native_schema(self) -> JsonSchema | None:

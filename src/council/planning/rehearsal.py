@@ -83,7 +83,7 @@ class RehearsalInput:
         asked = (text, question.task, question.target, question.domain)
         clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(self.timeouts.items()))
         options = json.dumps(self.options, sort_keys=True, default=repr)
-        written = json.dumps(self.response_format.as_json(), sort_keys=True) if self.response_format else ""
+        written = self.response_format.digest if self.response_format else ""
         return self.protocol, self.roster, asked, packet, options, clocks, self.check, self.word_share, written
 
 

@@ -121,7 +121,9 @@ def _model_json(model: ChatModel) -> models.ChatModelInfo:
 
 
 @chat_router.post(
-    "/chat/completions", response_model=models.ChatCompletion, responses=chat_responses(models.EXAMPLE_COMPLETION, 404)
+    "/chat/completions",
+    response_model=models.ChatCompletion,
+    responses=chat_responses(models.EXAMPLE_COMPLETION, 404, 422, 429, 502),
 )
 async def create_chat_completion(
     body: ChatRequest,

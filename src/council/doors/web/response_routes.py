@@ -44,7 +44,7 @@ from council.doors.web.chat_routes import (
 from council.doors.web.guard import Send
 from council.doors.web.models import ResponseStatus
 from council.doors.web.responses import ApiResponse, UnknownPreviousResponse, UnknownResponse, encode_json
-from council.doors.web.schemas import ResponseRequest, chat_responses
+from council.doors.web.schemas import EmptyRequest, ResponseRequest, chat_responses
 from council.doors.web.sse import RunResponse
 from council.engine.response_format import ResponseFormat
 from council.errors import RunConflict, UnknownRun, UsageError
@@ -118,7 +118,9 @@ async def get_response(
 @response_router.post(
     "/{response}/cancel", response_model=models.ResponseBody, responses=chat_responses(models.EXAMPLE_RESPONSE, 404)
 )
-async def cancel_response(response: str, app_state: AppStateDep, user: UserDep) -> ApiResponse:
+async def cancel_response(
+    response: str, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None
+) -> ApiResponse:
     """Stop the run of a response. Its statements are kept. A response that has ended stays as it is."""
     record = await _load_response(app_state, user, response)
     async with app_state.open_convener() as convener:
