@@ -599,19 +599,20 @@ class EvalTable:
                     yield f"{one.arm.name}: trust {low} is right more often than {high}; the trust line is misleading on this data set."
 
     def _conclude_arm(self, one: ArmResults, rival: ArmResults) -> Conclusion:
+        one, rival = one.limit_to(rival), rival.limit_to(one)
         found, equal = one.against(rival), self.evaluation.equal
-        mine, other, n = one.arm.name, rival.arm.name, found.difference.n
-        counts = f"{mine} was right on {found.right} of {n} questions, {other} on {found.base_right}."
-        spread = f"{format_difference(found.difference)}. {format_chance(found.p_value)}."
-        sure = describe_certainty(found.is_decided, found.p_value)
-        seen = f"{_points(found.difference.mean)} points"
+        name, n = one.arm.name, found.difference.n
+        shares = [f"{count} of {n} questions ({_percent(count / n)})" for count in (found.right, found.base_right)]
         return Conclusion(
-            mine,
-            f"{mine} against {other}: one model, asked again until it used the same {equal}",
-            self._advise(one.limit_to(rival), rival.limit_to(one), found),
-            f"{sure} {counts} {spread}",
-            self._describe_cost(one.limit_to(rival), rival.limit_to(one)),
-            DECIDED_LIMITS if found.is_decided else format_needed(found.needed, seen),
+            name,
+            f"{name} against {rival.arm.name}: one model, asked again until it used the same {equal}",
+            self._advise(one, rival, found),
+            f"{describe_certainty(found.is_decided, found.p_value)} {name} was right on {shares[0]}, {SELF_CONSISTENCY} on "
+            f"{shares[1]}. {format_difference(found.difference)}. {format_chance(found.p_value)}.",
+            self._describe_cost(one, rival),
+            DECIDED_LIMITS
+            if found.is_decided
+            else format_needed(found.needed, f"{_points(found.difference.mean)} points"),
         )
 
     def _advise(self, one: ArmResults, rival: ArmResults, found: Comparison) -> str:
@@ -619,40 +620,53 @@ class EvalTable:
         name, n = one.arm.name, found.difference.n
         if n < MIN_QUESTIONS:
             return describe_few(n)
-        cheaper = find_cheaper(name, one.usd, rival.arm.name, rival.usd)
+        cheaper = find_cheaper(name, one.usd, SELF_CONSISTENCY, rival.usd)
         if not found.is_decided:
             price = f" {cheaper} costs less." if cheaper else ""
             return f"Do not choose {name} for its accuracy: it is not shown to be right more often.{price}"
         count = f"{abs(100 * found.difference.mean):.1f}"
-        usd = f"{format_price(abs((one.usd or 0.0) - (rival.usd or 0.0)) * 100 / n)}"
-        if found.difference.mean > 0:
-            price = f" Per 100 questions, {count} more are right, for {usd} more." if cheaper == rival.arm.name else ""
-            return f"Use {name} for questions like these{' if that is worth its price' if price else ''}: it is right more often.{price}"
-        if cheaper == name:
-            return f"Use {name} only if its price decides: it is right less often. Per 100 questions, {count} fewer are right, for {usd} less."
-        dearer = " and costs more" if cheaper else ""
-        return f"Do not use {name} for questions like these: it is right less often than {rival.arm.name}{dearer}."
+        usd = format_price(abs((one.usd or 0.0) - (rival.usd or 0.0)) * 100 / n)
+        if found.difference.mean < 0:
+            if cheaper == name:
+                return (
+                    f"Use {name} only if its price decides. Per 100 questions, {count} fewer are right, for {usd} less."
+                )
+            dearer = " and costs more" if cheaper else ""
+            return (
+                f"Do not use {name} for questions like these: it is right less often than {SELF_CONSISTENCY}{dearer}."
+            )
+        single = self.find(SINGLE)
+        if single and single.graded and not _is_better(one, single):
+            return (
+                f"Do not choose {name} yet: it is right more often than {SELF_CONSISTENCY}, but it is not shown to be right "
+                f"more often than one answer of one model ({SINGLE})."
+            )
+        if cheaper == SELF_CONSISTENCY:
+            return f"Use {name} for questions like these if that is worth its price. Per 100 questions, {count} more are right, for {usd} more."
+        return f"Use {name} for questions like these: it is right more often."
 
     def _describe_cost(self, one: ArmResults, rival: ArmResults) -> str:
         """Return what equal arms cost; if their cost is what is equal, the tokens that they used for it."""
-        equal, (mine, other) = self.evaluation.equal, (one.arm.name, rival.arm.name)
-        prices = compare_prices(mine, one.usd, other, rival.usd)
-        tokens = [arm.total("tokens") for arm in (one, rival)]
-        ratio = format_ratio(find_ratio(*tokens), "as many")
-        used = f" {mine} used {tokens[0]:,.0f} tokens and {other} {tokens[1]:,.0f}{ratio}." if equal == "cost" else ""
+        equal, name, tokens = self.evaluation.equal, one.arm.name, [arm.total("tokens") for arm in (one, rival)]
+        costs = f"At equal {equal}, {compare_prices(name, one.usd, SELF_CONSISTENCY, rival.usd)}."
+        if equal == "cost":
+            ratio = format_ratio(find_ratio(*tokens), "as many")
+            costs += f" {name} used {tokens[0]:,.0f} tokens and {SELF_CONSISTENCY} {tokens[1]:,.0f}{ratio}."
         single = self.find(SINGLE)
-        once = ""
         if single and single.graded:
             right = f"right on {sum(single.graded.values())} of {len(single.graded)}"
             price = f"{NO_PRICE} is known" if single.usd is None else f"it cost {format_usd(single.usd)}"
-            once = f" One answer of one model ({SINGLE}) was {right}; {price}."
-        return f"At equal {equal}, {prices}.{used}{once}"
+            costs += f" One answer of one model ({SINGLE}) was {right}; {price}."
+        return costs
 
 
-DECIDED_LIMITS = (
-    "Other questions, other members or later versions of them: repeat the evaluation then. More of the same questions "
-    "would make the difference more exact."
-)
+DECIDED_LIMITS = "Other questions, other members, or later versions of them: measure again then."
+
+
+def _is_better(one: ArmResults, other: ArmResults) -> bool:
+    """Return whether an arm is decided to be right more often."""
+    found = one.against(other)
+    return found.is_decided and found.difference.mean > 0
 
 
 def _calibrate(one: ArmResults) -> CalibrationObject | None:
