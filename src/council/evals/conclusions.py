@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from council.engine.layout import format_count
 from council.evals.statistics import (
     LEVEL,
     MIN_QUESTIONS,
@@ -158,4 +159,4 @@ def format_needed(needed: NeededQuestions, observed: str) -> str:
 
 def describe_few(count: int) -> str:
     """Return why nothing is decided with so many questions."""
-    return f"Decide nothing yet: {count} questions are too few. Ask at least {MIN_QUESTIONS}."
+    return f"Decide nothing yet. {format_count(count, 'question')}: too few. Ask at least {MIN_QUESTIONS}."

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, TypedDict
 
+from council.engine.layout import format_count
 from council.engine.minutes import Minutes
 from council.engine.records import ReportObject
 from council.engine.trust import LEVELS
@@ -758,7 +759,7 @@ def describe_calibration(found: Mapping[str, CalibrationObject | None]) -> Itera
             "calibration."
         )
     exact = [
-        f"{arm} {one['by_chance']:.3f} in {one['bins']} bins" for arm, one in known.items() if one["ece"] is not None
+        f"{arm} {one['by_chance']:.3f} in {format_count(one['bins'], 'bin')}" for arm, one in known.items() if one["ece"] is not None
     ]
     if exact:
         yield f"ECE is never 0: shares of votes that are exactly right would show, by chance, {', '.join(exact)}."

@@ -43,10 +43,11 @@ def write_plots(result: EvalObject, folder: Path) -> list[Path]:
     """Write the plots of a `council.eval/1` object and return their files."""
     drawing = _load_matplotlib()
     with drawing.rc_context(STYLE):
-        return [file for name, figure in _draw_all(result) for file in _save(figure, folder / name)]
+        return [file for name, figure in draw_plots(result) for file in _save(figure, folder / name)]
 
 
-def _draw_all(result: EvalObject) -> Iterable[tuple[str, Any]]:
+def draw_plots(result: EvalObject) -> Iterable[tuple[str, Any]]:
+    """Yield the figure of each plot that the result has something for, with its name."""
     arms = [arm for arm in result["arms"] if arm["accuracy"]["mean"] is not None]
     if rows := [row for arm in arms if (row := _compare(arm, arms))]:
         yield "differences", _draw_forest(rows, DIFFERENCES)

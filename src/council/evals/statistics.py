@@ -301,8 +301,8 @@ def _count_allowed_losses(unequal: int) -> int:
 
 
 def round_count(count: int) -> int:
-    """Return a number with two significant digits, because no estimate of the needed questions has more."""
-    step = 10 ** max(0, len(str(count)) - 2)
+    """Return a large number with two significant digits, which is exact enough for its power."""
+    step = 10 ** (len(str(count)) - 2) if count >= 1000 else 1
     return step * round(count / step)
 
 
