@@ -145,25 +145,31 @@ def test_each_council_gets_an_arm_of_equal_use_instead_of_plain_self_consistency
 @pytest.mark.parametrize(
     ("council", "equal", "single", "advice"),
     [
-        (answers(90, 100), answers(60, 100), [], "Use refine for questions like these: it is right more often."),
+        (
+            answers(90, 100),
+            answers(60, 100),
+            [],
+            "Use refine for questions like these: it is right more often than one model asked several times (self-consistency).",
+        ),
         (
             answers(90, 100, usd=0.5),
             answers(60, 100, usd=0.2),
             [],
-            "Use refine for questions like these if that is worth its price. Per 100 questions, 30.0 more are right, for $30.00 more.",
+            "Use refine for questions like these if that is worth its price. Per 100 questions, 30.0 more are right than with one model asked several times (self-consistency), for $30.00 more.",
         ),
         (
             answers(90, 100),
             answers(60, 100),
             answers(89, 100),
-            "Do not choose refine yet: it is right more often than self-consistency, but it is not shown to be right more "
-            "often than one answer of one model (single).",
+            "Do not choose refine yet: it is right more often than one model asked several times (self-consistency), but it is "
+            "not shown to be right more often than one answer of one model (single).",
         ),
         (
             answers(60, 100, usd=0.5),
             answers(90, 100, usd=0.2),
             [],
-            "Do not use refine for questions like these: it is right less often than self-consistency and costs more.",
+            "Do not use refine for questions like these: it is right less often than one model asked several times "
+            "(self-consistency) and costs more.",
         ),
         (
             answers(60, 100, usd=0.2),
@@ -175,7 +181,15 @@ def test_each_council_gets_an_arm_of_equal_use_instead_of_plain_self_consistency
             answers(70, 100, usd=0.2),
             answers(67, 100, usd=0.5),
             [],
-            "Do not choose refine for its accuracy: it is not shown to be right more often. refine costs less.",
+            "Do not choose refine for its accuracy: it is not shown to be right more often than one model asked several "
+            "times (self-consistency). The cheapest is refine.",
+        ),
+        (
+            answers(70, 100, usd=0.2),
+            answers(67, 100, usd=0.5),
+            answers(60, 100, usd=0.1),
+            "Do not choose refine for its accuracy: it is not shown to be right more often than one model asked several "
+            "times (self-consistency). The cheapest is one answer of one model (single).",
         ),
         (answers(20, 20), answers(2, 20), [], "Decide nothing yet. 20 questions: too few. Ask at least 30."),
     ],

@@ -24,7 +24,7 @@ from council.evals.conclusions import (
     Conclusion,
     compare_prices,
     describe_few,
-    find_cheaper,
+    find_cheapest,
     format_chance,
     format_needed,
 )
@@ -450,7 +450,7 @@ class BlindTable:
         assert preference is not None  # there are comparisons
         base, share = self.against, _format_interval(preference)
         costs = (arm, prices.get(arm), base, prices.get(base))
-        cheaper = find_cheaper(*costs)
+        cheaper = find_cheapest({name: prices.get(name) for name in (arm, base)})
         if found["decided"]:
             better, worse = (arm, base) if preference.mean > 0.5 else (base, arm)
             price = f" {worse} costs less." if cheaper == worse else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from council.engine.layout import format_count
@@ -78,8 +78,13 @@ def format_report(table: Iterable[str], notes: Iterable[str], conclusions: Itera
 
 def format_difference(difference: Interval) -> str:
     """Return the interval of a difference of shares, in points."""
-    low, high = (f"{100 * end:+.1f}" for end in (difference.low, difference.high))
-    return f"The true difference is {low} to {high} points with {LEVEL:.0%} confidence".replace("%", " %")
+    low, high = (f"{100 * abs(end):.1f}" for end in (difference.low, difference.high))
+    sure = f"with {LEVEL:.0%} confidence".replace("%", " %")
+    if difference.low > 0:
+        return f"The true difference is {low} to {high} points more, {sure}"
+    if difference.high < 0:
+        return f"The true difference is {high} to {low} points less, {sure}"
+    return f"The true difference is between {low} points less and {high} points more, {sure}"
 
 
 def describe_certainty(is_decided: bool, p_value: float) -> str:
@@ -137,11 +142,12 @@ def _format_spent(usd: float | None) -> str:
     return f"has {NO_PRICE}" if usd is None else f"cost {format_usd(usd)}"
 
 
-def find_cheaper(mine: str, usd: float | None, other: str, other_usd: float | None) -> str | None:
-    """Return the name that costs clearly less; None if they cost about the same or that is not known."""
-    if usd is None or other_usd is None or math.isclose(usd, other_usd, rel_tol=ABOUT_EQUAL):
+def find_cheapest(prices: Mapping[str, float | None]) -> str | None:
+    """Return the name that costs clearly less than all others; None if there is none or a price is unknown."""
+    known = sorted((usd, name) for name, usd in prices.items() if usd is not None)
+    if len(known) < max(2, len(prices)) or math.isclose(known[0][0], known[1][0], rel_tol=ABOUT_EQUAL):
         return None
-    return mine if usd < other_usd else other
+    return known[0][1]
 
 
 # What would change it

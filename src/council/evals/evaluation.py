@@ -25,7 +25,7 @@ from council.evals.conclusions import (
     compare_prices,
     describe_certainty,
     describe_few,
-    find_cheaper,
+    find_cheapest,
     find_ratio,
     format_chance,
     format_difference,
@@ -621,30 +621,32 @@ class EvalTable:
         name, n = one.arm.name, found.difference.n
         if n < MIN_QUESTIONS:
             return describe_few(n)
-        cheaper = find_cheaper(name, one.usd, SELF_CONSISTENCY, rival.usd)
+        single = self.find(SINGLE)
+        prices = {name: one.usd, SEVERAL: rival.usd}
+        cheaper = find_cheapest(prices)
         if not found.is_decided:
-            price = f" {cheaper} costs less." if cheaper else ""
-            return f"Do not choose {name} for its accuracy: it is not shown to be right more often.{price}"
+            cheapest = find_cheapest(prices | ({ONCE: single.usd} if single and single.graded else {}))
+            price = f" The cheapest is {cheapest}." if cheapest else ""
+            return (
+                f"Do not choose {name} for its accuracy: it is not shown to be right more often than {SEVERAL}.{price}"
+            )
         count = f"{abs(100 * found.difference.mean):.1f}"
         usd = format_price(abs((one.usd or 0.0) - (rival.usd or 0.0)) * 100 / n)
         if found.difference.mean < 0:
-            if cheaper == name:
+            if cheaper and cheaper != SEVERAL:
                 return (
                     f"Use {name} only if its price decides. Per 100 questions, {count} fewer are right, for {usd} less."
                 )
             dearer = " and costs more" if cheaper else ""
-            return (
-                f"Do not use {name} for questions like these: it is right less often than {SELF_CONSISTENCY}{dearer}."
-            )
-        single = self.find(SINGLE)
+            return f"Do not use {name} for questions like these: it is right less often than {SEVERAL}{dearer}."
         if single and single.graded and not _is_better(one, single):
             return (
-                f"Do not choose {name} yet: it is right more often than {SELF_CONSISTENCY}, but it is not shown to be right "
-                f"more often than one answer of one model ({SINGLE})."
+                f"Do not choose {name} yet: it is right more often than {SEVERAL}, but it is not shown to be right more "
+                f"often than {ONCE}."
             )
-        if cheaper == SELF_CONSISTENCY:
-            return f"Use {name} for questions like these if that is worth its price. Per 100 questions, {count} more are right, for {usd} more."
-        return f"Use {name} for questions like these: it is right more often."
+        if cheaper == SEVERAL:
+            return f"Use {name} for questions like these if that is worth its price. Per 100 questions, {count} more are right than with {SEVERAL}, for {usd} more."
+        return f"Use {name} for questions like these: it is right more often than {SEVERAL}."
 
     def _describe_cost(self, one: ArmResults, rival: ArmResults) -> str:
         """Return what equal arms cost; if their cost is what is equal, the tokens that they used for it."""
@@ -657,10 +659,12 @@ class EvalTable:
         if single and single.graded:
             right = f"right on {sum(single.graded.values())} of {len(single.graded)}"
             price = f"{NO_PRICE} is known" if single.usd is None else f"it cost {format_usd(single.usd)}"
-            costs += f" One answer of one model ({SINGLE}) was {right}; {price}."
+            costs += f" {ONCE.capitalize()} was {right}; {price}."
         return costs
 
 
+SEVERAL = f"one model asked several times ({SELF_CONSISTENCY})"
+ONCE = f"one answer of one model ({SINGLE})"
 DECIDED_LIMITS = "Other questions, other members, or later versions of them: measure again then."
 
 
@@ -759,7 +763,9 @@ def describe_calibration(found: Mapping[str, CalibrationObject | None]) -> Itera
             "calibration."
         )
     exact = [
-        f"{arm} {one['by_chance']:.3f} in {format_count(one['bins'], 'bin')}" for arm, one in known.items() if one["ece"] is not None
+        f"{arm} {one['by_chance']:.3f} in {format_count(one['bins'], 'bin')}"
+        for arm, one in known.items()
+        if one["ece"] is not None
     ]
     if exact:
         yield f"ECE is never 0: shares of votes that are exactly right would show, by chance, {', '.join(exact)}."
