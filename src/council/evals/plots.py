@@ -20,9 +20,8 @@ from council.runs.eval_object import BlindArm, EvalArm, EvalObject
 
 FORMATS = ("png", "svg")
 LEVEL_ORDER = ("HIGH", "MEDIUM", "LOW", "CONTESTED")
-COLOURS = ("#2f6db3", "#c2571a", "#3d8a4e", "#8a4fa3", "#a3841f", "#5b6770", "#b3325f", "#1f8a8a")
 INK, GREY, PALE = "#1b1b1b", "#6b6b6b", "#d9d9d9"
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
     "xtick.labelsize": 9,
