@@ -13,7 +13,7 @@ from error_rates import Rates, cover_calibration, cover_share, find_needed, simu
 PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
 START, END = "<!-- error rates -->", "<!-- /error rates -->"
 SEED, REPEATS, FEW_REPEATS = 33, 2000, 500
-SHARES = (0.5, 0.7, 0.8, 0.9, 0.95)
+SHARES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 UNEQUAL = (0.1, 0.3, 0.6)  # shares of the questions on which equal arms differ
 EFFECTS = ((0.3, 0.1), (0.2, 0.1), (0.12, 0.05), (0.1, 0.0), (0.5, 0.3), (0.6, 0.4))
 JUDGES, TIE = 3, 0.2
@@ -21,7 +21,7 @@ ERRORS = (0.0, 0.05, 0.1)
 
 
 def format_shares() -> list[str]:
-    rows = [[f"{n:,}", *(percent(cover_share(n, share)) for share in SHARES)] for n in (10, 30, 100, 300, 1000)]
+    rows = [[f"{n:,}", *(percent(cover_share(n, share)) for share in SHARES)] for n in (10, 30, 100, 200, 300, 1000)]
     return format_table(["questions", *(f"{share:g} right" for share in SHARES)], rows)
 
 
