@@ -141,8 +141,9 @@ async def create_chat_completion(
         is_retry = (retry_count or "0").isdecimal() and int(retry_count or "0") > 0 and not body.cancel_on_disconnect
         run, _ = await app_state.join_or_start(key, is_retry, start)
     await app_state.ensure_worker(run)
-    answer = ChatAnswer if not body.stream else ChatStream
-    return answer(app_state, run, body, model)
+    answer = (ChatAnswer if not body.stream else ChatStream)(app_state, run, body, model)
+    answer.fold.minutes.outcomes = await app_state.store.load_outcomes(run)  # a repeated request may have some
+    return answer
 
 
 def _check_request(body: ChatRequest) -> None:
