@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from council import events as ev
 from council.engine.agreement import compute_agreement, count_voices, join_sides
 from council.engine.minutes import Minutes
-from council.engine.trust import LEVELS, LIMITS, SUPPORTS, compute_trust
+from council.engine.trust import LEVELS, LIMITS, OUTCOMES, SUPPORTS, compute_trust
 from council.events import Entry
 from council.render.report import build_report
 from council.types import Side
@@ -206,7 +206,7 @@ def test_the_level_never_exceeds_the_confidence(given: dict[str, Any]) -> None:
 
 def test_every_kind_of_the_shared_type_has_a_row() -> None:
     table = load_wording("en").table
-    assert set(LIMITS) <= table["reasons"].keys()
+    assert {*LIMITS, *OUTCOMES} <= table["reasons"].keys()
     assert set(SUPPORTS) <= table["supports"].keys()
 
 

@@ -80,27 +80,30 @@ def _select_recorded(row: StoredOutcome) -> RecordedOutcome:
 def _load_earlier_labels(db: Connection, run: str) -> dict[str, OutcomeLabel]:
     """Return the outcomes of the runs that a run builds on, the nearest first. A removed run ends the search."""
     found: dict[str, OutcomeLabel] = {}
-    seen, left = {run}, _list_parents(db, run)
+    seen, left = {run}, _list_parents(db, run) or []
     while left:
         name = left.pop(0)
         if name in seen:
             continue
         seen.add(name)
+        parents = _list_parents(db, name)
+        if parents is None:
+            continue
         for row in select_outcomes(db, name):
             found[name] = row["label"]
-        left += _list_parents(db, name)
+        left += parents
     return found
 
 
-def _list_parents(db: Connection, run: str) -> list[str]:
-    """Return the run that a stored run continues and the one that it is a fork of."""
-    query = """SELECT e.body FROM runs r JOIN events e ON e.run = r.id AND e.type = 'convened'
-               WHERE r.id = ? ORDER BY e.seq LIMIT 1"""
+def _list_parents(db: Connection, run: str) -> list[str] | None:
+    """Return the run that a stored run continues and the one that it is a fork of; None for a removed run."""
+    query = """SELECT (SELECT body FROM events e WHERE e.run = r.id AND e.type = 'convened' ORDER BY e.seq LIMIT 1)
+               FROM runs r WHERE r.id = ?"""
     row = db.execute(query, (run,)).fetchone()
     if row is None:
-        return []
+        return None
     with _naming_damage(run):
-        plan = TextReader(db, run).unpack(row[0])["plan"]
+        plan = TextReader(db, run).unpack(row[0])["plan"] if row[0] else {}
     return [name for name in (plan.get("continues"), (plan.get("fork") or {}).get("run")) if name]
 
 

@@ -63,7 +63,7 @@ async def record_outcome(
     if any(params[name] for name in ("older_than", "here", "limit")):
         raise UsageError(f"--older-than, --here and --limit choose among all decisions: leave them out with {run}")
     if label is None:
-        row = await read_outcome(convener.store, await convener.resolve_run(run))
+        row = await read_outcome(convener.store, (await convener.run_state(run)).run)
         if row is None:
             raise UsageError(f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE")
     else:
