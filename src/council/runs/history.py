@@ -402,10 +402,12 @@ class RunRecords:
         Its report file is written again, unless someone has changed it.
         """
         run = await self.resolve_run(run)
-        before = await self.minutes(run)
+        known = await self.store.load_outcomes(run)
         row = await label_run(self.store, run, label, note)
         record = await self.store.load(run)
-        return LabelledRun(row, rewrite_report(record, before, await self.fold(record.entries)))
+        before, now = Minutes.fold(record.entries), await self.fold(record.entries)
+        before.outcomes = known
+        return LabelledRun(row, await asyncio.to_thread(rewrite_report, record, before, now))
 
     async def list_open_decisions(
         self, before: float, *, here: bool = False, limit: int | None = None

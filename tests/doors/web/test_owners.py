@@ -38,6 +38,7 @@ BODIES: dict[str, Json] = {
     "estimate_run": {"question": "Why?", "protocol": "triad"},
     "fork_run": {"from": "merge"},
     "open_session": {"token": "none"},
+    "record_outcome": {"label": "wrong", "note": "stolen"},
     "resume_run": {},
     "start_run": {"question": "Why?", "protocol": "triad"},
 }  # fmt: skip
