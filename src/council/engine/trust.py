@@ -114,11 +114,12 @@ def limit_confidence(confidence: str | None, level: Level) -> str | None:
 
 
 def _list_wrong_outcomes(minutes: Minutes) -> Iterator[TrustFact]:
-    own, fork = minutes.outcomes.own, (minutes.plan.get("fork") or {}).get("run")
+    own, fork = minutes.outcomes.own, minutes.plan.get("fork")
     if own and own["label"] == "wrong":
         yield TrustFact("turned_out_wrong", own["value"])
     wrong = find_earlier_wrong(minutes)
-    forked = [run for run in wrong if run == fork or not minutes.plan.get("continues")]
+    parent = fork["run"] if fork else ""
+    forked = [run for run in wrong if run == parent or not minutes.plan.get("continues")]
     earlier = [run for run in wrong if run not in forked]
     if earlier:
         yield TrustFact("earlier_wrong", ", ".join(earlier), count=len(earlier))
