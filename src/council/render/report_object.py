@@ -226,7 +226,7 @@ class Trust(Part):
     facts: list[TrustFactRow] = optional_list("The same facts as typed values.")
 
 
-class DecisionOutcome(Part):
+class ReportOutcome(Part):
     """How the decision turned out, as a person recorded it after the run. The newest outcome counts."""
 
     at: float = Field(description="When it was recorded, in seconds since 1970.")
@@ -634,7 +634,7 @@ class Report(Part):
     report_path: str | None = Field(description="The report file: absolute, or relative to the folder of the run.")
     fork: Fork | None = None
     continues: str | None = optional("The run whose question and answer were in the packet; absent if there is none.")
-    decision_outcome: DecisionOutcome | None = optional("How the decision turned out; absent until it is recorded.")
+    decision_outcome: ReportOutcome | None = optional("How the decision turned out; absent until it is recorded.")
 
     @classmethod
     def from_dict(cls, value: Json | ReportObject) -> Self:

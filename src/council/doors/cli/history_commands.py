@@ -228,7 +228,7 @@ def _format_cell(run: RunRow, name: str, width: int | None) -> str:
         case "status":
             return _format_status(run)
         case "trust":
-            return ", ".join(filter(None, (run["trust"], run["decision_outcome"])))
+            return ", ".join(filter(None, (run.get("trust"), run.get("decision_outcome"))))
         case "cost":
             return _format_cost(run)
         case "folder":

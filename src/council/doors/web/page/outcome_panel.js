@@ -16,7 +16,7 @@ export function outcomePanel(report, context) {
   const canRecord = context.canAct && report?.status === "complete";
   if (!outcome && !canRecord) return null;
   const node = el("section", { class: "outcome", "aria-label": "How the decision turned out" });
-  const showForm = () => node.replaceChildren(el("h3", {}, "How did it turn out?"), outcomeForm(outcome, context));
+  const showForm = () => node.replaceChildren(...outcomeForm(outcome, context));
   if (outcome) node.append(...shownOutcome(outcome, canRecord && showForm));
   else showForm();
   return node;
@@ -31,9 +31,9 @@ function shownOutcome(outcome, change) {
   ];
 }
 
-/** A note and two buttons; each records the outcome. */
+/** The question with two buttons, each of which records the outcome, and the note that goes with it. */
 function outcomeForm(outcome, context) {
-  const note = el("input", { type: "text", id: "outcome-note", maxlength: "2000", value: outcome?.note || "", placeholder: "What happened?" });
+  const note = el("input", { type: "text", id: "outcome-note", maxlength: "2000", value: outcome?.note || "", placeholder: "Note (optional)", "aria-label": "Note on how it turned out" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const record = async (label) => {
     buttons.forEach((one) => (one.disabled = true));
@@ -47,5 +47,5 @@ function outcomeForm(outcome, context) {
     }
   };
   const buttons = [button("Right", () => record("right")), button("Wrong", () => record("wrong"))];
-  return el("div", { class: "outcome-form" }, el("label", { for: "outcome-note" }, "Note (optional)"), note, el("div", { class: "bar" }, buttons), problem);
+  return [el("div", { class: "bar" }, el("h3", {}, "How did it turn out?"), buttons), note, problem];
 }
