@@ -56,7 +56,14 @@ class TrackRecord:
 
 async def label_run(store: RunStore, run: str, label: str, note: str = "") -> OutcomeObject:
     """Store whether the answer of a run was right, or which value was right, and return what is stored of the run."""
-    minutes = Minutes.fold((await store.load(run)).entries)
+    row = make_outcome(Minutes.fold((await store.load(run)).entries), label, note)
+    await store.save_outcome(run, row)
+    return {"schema": "council.outcome/1", "run": run, **row, "earlier": await _list_earlier(store, run)}
+
+
+def make_outcome(minutes: Minutes, label: str, note: str = "") -> DecisionOutcome:
+    """Return how a decision turned out. Raise UsageError if there is none, or if a value cannot be compared with it."""
+    run = minutes.run
     if minutes.status != RunStatus.COMPLETE:
         raise UsageError(
             f"run {run} is {minutes.status}, so it has no answer to label: complete it with council resume {run}"
@@ -71,15 +78,13 @@ async def label_run(store: RunStore, run: str, label: str, note: str = "") -> Ou
         raise UsageError(
             f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
         )
-    row: DecisionOutcome = {
+    return {
         "at": time.time(),
         "label": "right" if is_right else "wrong",
         "value": redact_text(value)[:MAX_NOTE_CHARS],
         "note": redact_text(note.strip())[:MAX_NOTE_CHARS],
         "seats": seats,
     }
-    await store.save_outcome(run, row)
-    return {"schema": "council.outcome/1", "run": run, **row, "earlier": await _list_earlier(store, run)}
 
 
 async def read_outcome(store: RunStore, run: str) -> OutcomeObject | None:

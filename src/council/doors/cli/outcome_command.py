@@ -25,7 +25,7 @@ from council.render.text_layout import cut, terminal_size
 from council.runs.continuation import first_paragraph
 from council.runs.history import LabelledRun
 from council.runs.service import Convener
-from council.runs.track_record import LABELS, format_outcome, read_outcome
+from council.runs.track_record import LABELS, format_outcome, make_outcome, read_outcome
 from council.store.interface import OpenDecision
 from council.text_cleanup import clean, single_line
 
@@ -173,6 +173,7 @@ class DecisionPrompter:
                     await self.convener.store.skip_outcome(run)
                     self.skipped += 1
                     return True
+                make_outcome(await self.convener.minutes(run), word)  # refuses a value before a note is typed
                 note = "" if word.casefold() == LABELS[0] else await self._read_line(NOTE_PROMPT)
                 _warn_outdated(await self.convener.record_outcome(run, word, note or ""))
             except UnknownRun:

@@ -47,5 +47,5 @@ function outcomeForm(outcome, context) {
     }
   };
   const buttons = [button("Right", () => record("right")), button("Wrong", () => record("wrong"))];
-  return [el("div", { class: "bar" }, el("h3", {}, "How did it turn out?"), buttons), note, problem];
+  return [el("h3", {}, "How did it turn out?"), el("div", { class: "outcome-form" }, note, buttons), problem];
 }
