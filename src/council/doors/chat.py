@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 from council import events as ev
 from council.doors.chat_models import ChatModel
@@ -34,7 +34,7 @@ from council.runs.service import Convener
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.text_cleanup import clean, is_tail_line, may_become_tail_line, next_fence, single_line
-from council.types import FORMAT_PHASE, FORMAT_SEAT, Json, Seat
+from council.types import FORMAT_PHASE, FORMAT_SEAT, Json, RecordedOutcome, Seat
 
 # Messages
 
@@ -261,6 +261,7 @@ class ChatSummary(TypedDict):
     cost: CostRow
     degraded: list[DegradedRow]
     tail: list[str]  # the lines after an answer: outcome, who differs, trust
+    decision_outcome: NotRequired[RecordedOutcome]  # of a repeated request
 
 
 class ChatFold:

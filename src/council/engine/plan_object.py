@@ -272,4 +272,10 @@ class PlanObject(PlanCore, total=False):
         str, Field(description="The run whose question and answer are in the packet; absent if there is none.")
     ]
     conversation: Conversation
+    earlier_wrong: Annotated[
+        list[str],
+        Field(
+            description="The runs that this one continues or is a fork of and whose answers turned out wrong; absent if there are none."
+        ),
+    ]
     advice: PlanAdvice

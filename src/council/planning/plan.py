@@ -118,6 +118,7 @@ class Plan:
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
     conversation: Conversation | None = None  # the earlier turns in the packet, by form
+    earlier_wrong: tuple[str, ...] = ()  # the runs that it builds on and whose answers turned out wrong
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
     inferred: Inferred = Inferred.NOTHING  # what the user did not name
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
@@ -181,6 +182,8 @@ class Plan:
             plan["continues"] = self.continues
         if self.conversation:
             plan["conversation"] = self.conversation
+        if self.earlier_wrong:
+            plan["earlier_wrong"] = list(self.earlier_wrong)
         if self.trusted:
             plan["trusted"] = list(self.trusted)
         if self.lines:

@@ -64,7 +64,13 @@ from council.render.report import encode_report
 from council.runs import outcome, report_files
 from council.runs.advice import plan_by_advice
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
-from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
+from council.runs.continuation import (
+    continue_protocol,
+    list_wrong_runs,
+    load_conversation,
+    read_turns,
+    select_turns,
+)
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords
 from council.runs.run_context import PERSISTED_FLAGS, RunContext
@@ -233,6 +239,7 @@ class Convener(RunRecords):
         if protocol is None and after is None:
             intent, protocol = self._apply_default_protocol(intent, known)
         conversation: Conversation | None = None
+        earlier_wrong: tuple[str, ...] = ()
         settings = self.settings
         if after:
             record = await self.store.load(await self.resolve_run(after))
@@ -242,6 +249,7 @@ class Convener(RunRecords):
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
             left_out = (*material.left_out, *context.skipped)
             material = replace(material, earlier=(*material.earlier, *context.files), left_out=left_out)
+            earlier_wrong = tuple(list_wrong_runs(record.run, earlier[0].outcomes))
         if self.settings.model_lists and any(map(self.env.get, self.run_context.vendor_keys)):
             await self.run_context.refresh_models()
         where = PanelContext(settings, self.env, folder, strict)
@@ -268,7 +276,14 @@ class Convener(RunRecords):
         advice = [] if after else hint_one_model(intent, plan)
         warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)
         hints = (*self.run_context.hints, *plan.hints)
-        return replace(plan, warnings=warnings, hints=hints, continues=after or "", conversation=conversation)
+        return replace(
+            plan,
+            warnings=warnings,
+            hints=hints,
+            continues=after or "",
+            conversation=conversation,
+            earlier_wrong=earlier_wrong,
+        )
 
     def _apply_default_protocol(self, intent: Intent, known: Sequence[str]) -> tuple[Intent, str | None]:
         """Return the intent with the protocol of the settings, if the words chose none; `auto` is returned by its name.
@@ -393,6 +408,9 @@ class Convener(RunRecords):
         self._flags |= user  # a fork belongs to the user who makes it
         self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
+        plan.pop("earlier_wrong", None)
+        if wrong := list_wrong_runs(parent.run, await self.store.load_outcomes(parent.run)):
+            plan["earlier_wrong"] = wrong
         setup = replace(self.run_context.mark_maker(setup), flags=self._persisted_flags())
         self.run_context.require_prices(setup.roster)
         if cap := await self._find_cap():
@@ -475,7 +493,7 @@ class Convener(RunRecords):
             record = await self.store.load(run)
             require_first_event(record)
             if record.status == RunStatus.COMPLETE:
-                return self._reopen_finished(record)
+                return await self._reopen_finished(record)
             if only_open and record.status not in OPEN_STATUSES:
                 return Minutes.fold(record.entries)
             self._flags["no_resend"] = not resend or None
@@ -508,9 +526,9 @@ class Convener(RunRecords):
             changed_seats=setup.changed_seats,
         )
 
-    def _reopen_finished(self, record: Record) -> Minutes:
+    async def _reopen_finished(self, record: Record) -> Minutes:
         """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
-        minutes = Minutes.fold(record.entries)
+        minutes = await self.fold(record.entries)
         report_files.write_missing_files(record, minutes)
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
         return minutes

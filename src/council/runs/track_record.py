@@ -7,17 +7,19 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
+from council.packet.secret_filter import redact_text
 from council.settings.schema import quote_value
 from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, StoredOutcome
 from council.store.run_store import RunStore
 from council.text_cleanup import single_line
+from council.types import OutcomeLabel
 
-LABELS = ("right", "wrong")
+LABELS: tuple[OutcomeLabel, ...] = get_args(OutcomeLabel)
 MAX_NOTE_CHARS = 2000
 MAX_VALUE_WORDS = 3  # a longer text without a line "Answer: …" is not itself a value
 STATED = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.5}  # probabilities behind stated confidence
@@ -33,9 +35,10 @@ class TrackRecordObject(TypedDict):
 
 
 class OutcomeObject(StoredOutcome):
-    """The object `council.outcome/1`."""
+    """The object `council.outcome/1`. `earlier` are the outcomes that this one has replaced, oldest first."""
 
     schema: Literal["council.outcome/1"]
+    earlier: list[DecisionOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,16 @@ class TrackRecord:
         return {"right": self.right, "labelled": self.labelled, "brier": brier}
 
 
-async def label_run(store: RunStore, run: str, label: str, note: str) -> OutcomeObject:
-    """Store whether the answer of a run was right, or which value was right, and return the stored row."""
-    minutes = Minutes.fold((await store.load(run)).entries)
+async def label_run(store: RunStore, run: str, label: str, note: str = "") -> OutcomeObject:
+    """Store whether the answer of a run was right, or which value was right, and return what is stored of the run."""
+    row = make_outcome(Minutes.fold((await store.load(run)).entries), label, note)
+    await store.save_outcome(run, row)
+    return {"schema": "council.outcome/1", "run": run, **row, "earlier": await _list_earlier(store, run)}
+
+
+def make_outcome(minutes: Minutes, label: str, note: str = "") -> DecisionOutcome:
+    """Return how a decision turned out. Raise UsageError if there is none, or if a value cannot be compared with it."""
+    run = minutes.run
     if minutes.status != RunStatus.COMPLETE:
         raise UsageError(
             f"run {run} is {minutes.status}, so it has no answer to label: complete it with council resume {run}"
@@ -68,15 +78,24 @@ async def label_run(store: RunStore, run: str, label: str, note: str) -> Outcome
         raise UsageError(
             f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
         )
-    row: DecisionOutcome = {
+    return {
         "at": time.time(),
         "label": "right" if is_right else "wrong",
-        "value": value[:MAX_NOTE_CHARS],
-        "note": note[:MAX_NOTE_CHARS],
+        "value": redact_text(value)[:MAX_NOTE_CHARS],
+        "note": redact_text(note.strip())[:MAX_NOTE_CHARS],
         "seats": seats,
     }
-    await store.save_outcome(run, row)
-    return {"schema": "council.outcome/1", "run": run, **row}
+
+
+async def read_outcome(store: RunStore, run: str) -> OutcomeObject | None:
+    """Return the outcome of a run; None if there is none."""
+    found = await store.list_outcomes(run)
+    return {"schema": "council.outcome/1", **found[0], "earlier": await _list_earlier(store, run)} if found else None
+
+
+async def _list_earlier(store: RunStore, run: str) -> list[DecisionOutcome]:
+    rows = await store.list_earlier_outcomes(run)
+    return [{name: row[name] for name in DecisionOutcome.__annotations__} for row in rows]  # type: ignore[literal-required, misc]
 
 
 # Which seats were right

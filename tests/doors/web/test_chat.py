@@ -396,6 +396,11 @@ def test_a_run_outlives_its_client_and_retries_join_it(site: ChatSite) -> None:
         gate.wait(count=2)
     gate.release()
     assert site.complete(model="council/triad", headers=key)["council"]["run"] == run
+    site.post(f"/api/runs/{run}/outcome", {"label": "wrong"})
+    repeated = site.complete(model="council/triad", headers=key)
+    assert repeated["council"]["decision_outcome"]["label"] == "wrong"
+    assert repeated["council"]["trust"]["because"][0] == "the answer turned out wrong"
+    assert "Trust: MEDIUM — the answer turned out wrong" in repeated["choices"][0]["message"]["content"]
     swapped = {"messages": make_body()["messages"], "model": "council/triad"}
     retried = site.ask("POST", COMPLETIONS, swapped, headers={"x-stainless-retry-count": "1"})
     assert retried.json["council"]["run"] == joined

@@ -40,6 +40,7 @@ BODIES: dict[str, Json] = {
     "fork_run": {"from": "merge"},
     "create_response": {"model": "council/triad", "input": "Why?", "background": True},
     "open_session": {"token": "none"},
+    "record_outcome": {"label": "wrong", "note": "stolen"},
     "resume_run": {},
     "start_run": {"question": "Why?", "protocol": "triad"},
 }  # fmt: skip

@@ -141,8 +141,9 @@ async def create_chat_completion(
     asked = CouncilRequest(model, question, body.reasoning_effort, bool(body.check), response_format)
     joins = is_retry(retry_count) and not body.cancel_on_disconnect
     run = await start_run(app_state, user, asked, await digest_request("chat", request), idempotency_key, joins=joins)
-    answer = ChatAnswer if not body.stream else ChatStream
-    return answer(app_state, run, body, model, response_format)
+    answer = (ChatAnswer if not body.stream else ChatStream)(app_state, run, body, model, response_format)
+    answer.fold.minutes.outcomes = await app_state.store.load_outcomes(run)  # a repeated request may have some
+    return answer
 
 
 @dataclass(frozen=True, slots=True)

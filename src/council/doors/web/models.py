@@ -19,7 +19,7 @@ from council.engine import plan_object
 from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
 from council.render.report_object import Cost, PositionRow, Report, Tokens
-from council.runs import doctor, history, spending
+from council.runs import doctor, history, spending, track_record
 from council.runs.people import OpenQuestion
 from council.store import interface
 from council.store.interface import RunStatus, list_fields
@@ -242,6 +242,20 @@ RUN_FIELDS = {
     one.name: (one.type, Field(description=one.column.about or None)) for one in list_fields(interface.RunRow)
 }
 RunRow: Any = create_model("RunRow", __base__=NamedRun, __doc__="A run in a list.", **RUN_FIELDS)  # type: ignore[call-overload]
+
+
+OutcomeBody = make_body_model(
+    track_record.OutcomeObject,
+    {
+        "at": "When it was recorded, in seconds since 1970.",
+        "label": "Whether the answer turned out right or wrong.",
+        "value": "The value that was right, if it was named; else empty.",
+        "seats": "The seats that are known to have been right or wrong.",
+        "confidence": "The probability behind the confidence that the seat stated; null if it stated none.",
+        "earlier": "The outcomes that this one has replaced, oldest first.",
+    },
+    "Outcome",
+)
 
 
 class RunList(Body):

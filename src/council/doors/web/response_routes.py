@@ -93,11 +93,12 @@ async def create_response(
     digest = await digest_request("responses", request)
     run = await start_run(app_state, user, asked, digest, idempotency_key, joins=joins)
     record = await app_state.store.load(run)
-    if body.stream:
-        return ResponseStream(app_state, record, cancels=bool(body.cancel_on_disconnect))
-    if body.background:
+    if body.background and not body.stream:
         return ApiResponse(build_response(record, make_fold(record)), headers={"x-council-run": run})
-    return ResponseAnswer(app_state, record, cancels=bool(body.cancel_on_disconnect))
+    make = ResponseStream if body.stream else ResponseAnswer
+    response = make(app_state, record, cancels=bool(body.cancel_on_disconnect))
+    response.fold.minutes.outcomes = await app_state.store.load_outcomes(run)  # a repeated request may have some
+    return response
 
 
 @response_router.get(
@@ -295,6 +296,7 @@ def make_fold(record: Record, *, is_streamed: bool = False) -> ChatFold:
 async def _return_response(app_state: AppState, user: User, response: str) -> ApiResponse:
     record = await _load_response(app_state, user, response)
     fold = make_fold(record)
+    fold.minutes.outcomes = await app_state.store.load_outcomes(record.run)
     output, error = OutputItems(record.run), None
     for piece in (piece for entry in drop_resumed_ends(record.entries) for piece in fold.read(entry)):
         if piece.kind is PieceKind.ERROR:

@@ -124,6 +124,13 @@ class RunChange(BaseModel):
     title: str = Field(max_length=2000, description="Shown instead of the question; empty removes it.")
 
 
+class OutcomeRequest(BaseModel):
+    model_config = _model_config({"label": "wrong", "note": "The disk was full in March."})
+
+    label: str = Field(min_length=1, max_length=2000, description='right, wrong, or the value that was right, as "42".')
+    note: str = Field(default="", max_length=2000, description="Kept with the outcome and shown beside it.")
+
+
 class ChatPart(Body):
     """A part of a message. Text parts are joined."""
 
@@ -284,6 +291,24 @@ EXAMPLE_REPORT = {
     "outcome": "MODIFIED",
     "confidence": "MEDIUM",
     "answer": "Buy the bigger machine first.",
+}
+EXAMPLE_OUTCOME = {
+    "schema": "council.outcome/1",
+    "run": EXAMPLE_RUN,
+    "at": 1797421200.0,
+    "label": "wrong",
+    "value": "",
+    "note": "The disk was full in March.",
+    "seats": [
+        {
+            "seat": "alpha",
+            "perspective": "",
+            "member": "anthropic:claude-opus-4.6",
+            "right": False,
+            "confidence": 0.9,
+        }
+    ],
+    "earlier": [],
 }
 EXAMPLE_RUN_ROW = {"id": EXAMPLE_RUN, **{one.name: one.column.example for one in list_fields(RunRow)}}
 EXAMPLE_STATEMENT = {
