@@ -272,6 +272,13 @@ def _read_statement(text: str, question: _Question) -> bool | None:
     return _count_negations(text) % 2 == 0
 
 
+def read_statement(text: str, question: str) -> bool | None:
+    """Return whether a sentence says the statement of a question with yes or no, or denies it; None for any other."""
+    return _read_statement(
+        _normalize(text[:MAX_CONCLUSION_CHARS]), _Question(_normalize(question[-MAX_QUESTION_CHARS:]))
+    )
+
+
 def _count_negations(text: str) -> int:
     return sum(_is_negation(word) for word in _split_words(text))
 

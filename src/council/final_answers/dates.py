@@ -68,7 +68,7 @@ _IN_TEXT = tuple(
         rf"{_ANY_MONTH} (?:the )?(?P<day>[0-3]?\d)(?:st|nd|rd|th)?(?!\d)",
         r"(?P<year>\d{4})-(?P<number>[01]\d)",
         r"(?P<year>[1-9]\d{2,3}) ?(?P<era>bce?|ad|ce)\b",
-        r"(?P<year>[1-9]\d{0,3}) ?(?P<era>bce?)\b",
+        r"(?P<year>[1-9]\d{0,3}) ?(?P<era>bce?|ad|ce)\b",
         r"(?P<year>1\d{3}|20\d\d)",
     )
 )
@@ -138,7 +138,7 @@ TIME_OF_DAY = re.compile(
     r"(?:at )?(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(a\.?m\.?|p\.?m\.?|o'clock|h)?(?:\s*\(?([A-Za-z]{2,5})\)?)?", re.I
 )
 _TIME_IN_TEXT = re.compile(
-    r"(?<![\w.:])(?:(?P<hour>\d{1,2})[:.h](?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?(?!\d)\s*(?:(?P<mark>[ap]\.?\s?m)\b\.?|(?:h|hrs?|hours|uhr)\b)?"
+    r"(?<![\w.:])(?:(?P<hour>\d{1,2})(?:[:h]|[.](?=\d\d\s*(?:[ap]\.?\s?m\b|uhr\b|h\b|hours\b)))(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?(?!\d)\s*(?:(?P<mark>[ap]\.?\s?m)\b\.?|(?:h|hrs?|hours|uhr)\b|(?P<part>(?:in the |at )(?:morning|afternoon|evening|night)))?"
     r"|(?P<full_hour>\d{1,2})\s*(?:(?P<full_mark>[ap]\.?\s?m)\b\.?|o'clock|uhr\b))|\b(?P<word>noon|midday|midnight)\b",
     re.I,
 )
@@ -173,7 +173,12 @@ def find_times(text: str) -> list[tuple[int, int, TimeRead]]:
             time: TimeRead | None = TimeRead(0 if found["word"].casefold() == "midnight" else 720, True)
         else:
             hour, mark = found["hour"] or found["full_hour"], found["mark"] or found["full_mark"] or ""
+            part = (found["part"] or "").split(" ")[-1]
+            mark = mark or (
+                "" if not part else "am" if part == "morning" or (part == "night" and int(hour) < 6) else "pm"
+            )
             time = make_time(int(hour), int(found["minute"] or 0), mark)
+            time = time._replace(is_sure=True) if time and hour.startswith("0") else time
         if time:
             rows.append((found.start(), found.end(), time))
     return rows

@@ -25,7 +25,7 @@ _LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\([^()\s]{1,300}\)")
 _HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+|>[ \t]?)+", re.MULTILINE)
 _RULE = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.MULTILINE)
 _COMMAND = re.compile(
-    r"\\(?:(?P<text>text|mathrm|mathit|mathsf|operatorname|mbox|texttt|textit|emph|underline|mathtt|textrm|textsf|boldsymbol)"
+    r"\\(?:(?P<text>text|mathrm|mathit|mathsf|operatorname|mbox|texttt|textit|emph|underline|mathtt|textrm|textsf|boldsymbol|mathcal|mathbb|vec|overline)"
     r"|(?P<bold>textbf|mathbf)|(?P<box>boxed|fbox)|(?P<fraction>[dtc]?frac)|(?P<root>sqrt))\*?[ \t]*(?=[{\[\d])"
 )
 _SYMBOLS = tuple(

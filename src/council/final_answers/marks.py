@@ -1,0 +1,317 @@
+"""Marks of replies: whether the final answer of a reply is that of a key, and the final answer in a form for votes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from council.answer_text import find_refusal
+from council.final_answers import readings
+from council.final_answers.choices import LETTERS, fold, read_choice
+from council.final_answers.dates import Day, TimeRead, find_dates, find_times
+from council.final_answers.finder import Claim, Strength, find_claims, is_aside, is_corrected, split_sentences, trim
+from council.final_answers.markup import strip_marks, to_plain
+from council.final_answers.quantities import Number, read_number
+
+Mark = Literal["right", "wrong", "ambiguous", "unreadable"]
+ListForm = Literal["", "ordered", "set"]
+Kind = Literal["choice", "number", "yes/no", "date", "time", "list", "text"]
+_YES_KEYS = re.compile(r"yes|true|correct|ja|oui|sí|si|vrai|wahr|richtig|verdadero", re.IGNORECASE)
+_NO_KEYS = re.compile(r"no|false|incorrect|nein|non|faux|falsch|falso", re.IGNORECASE)
+_WHEN = re.compile(r"\b(?:when|date|year|day|month|deadline|wann|quand|cuándo)\b", re.IGNORECASE)
+_NO_ANSWER = re.compile(
+    r"\b(?:it|that|this|the \w+|answer)? ?(?:really |largely |entirely |all )?(?:depends|varies)\b|\b(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|impossible to|not possible to|hard to|difficult to) "
+    r"(?:be |reliably |definitively |accurately |really |fully |provide |give |say |you )*(?:determined?|say|tell|answer(?:ed)?|know|given?|provided?|see|verif\w+|compute|calculated?|stated?|decided?|identif\w+|help|access|a definit\w+|an? (?:exact|single|specific|final))\b"
+    r"|\b(?:not enough|insufficient|more) (?:information|data|context|details?|evidence)\b|\b(?:i|we) (?:do not|don't) (?:know|have)\b|\b(?:unknown|undetermined|indeterminate|unclear|inconclusive)\b|\bno (?:answer|definitive|clear answer)\b|"
+    r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional)\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell)\b|\bnot (?:stated|given|specified|provided|known)\b",
+    re.IGNORECASE,
+)
+_CUT_OFF = re.compile(
+    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|we get|than|have|with|so|then|approximately|about)|[=:+×(,*/-]|\\frac\{?)\s*\Z"
+)
+
+
+MIN_CUT_CHARS = 12  # of a reply that may be cut off
+MAX_DECISIVE_WORDS = 10  # of a concluding sentence that names an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the reader knows about the question that a reply answers."""
+
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    items: ListForm = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The final answer in one form. It is empty if there is none or if the reply leaves open which of several."""
+
+    answer: str = ""
+    is_ambiguous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerKey:
+    """The right answer of a question, parsed by its kind."""
+
+    question: Question
+    answer: str
+    kind: Kind
+    value: int | Number | bool | Day | TimeRead | tuple[str, ...] | readings.TextKey | None = field(default=None)
+
+
+def make_key(answer: str, question: Question) -> AnswerKey:
+    """Return a key. Its form decides the kind."""
+    plain = strip_marks(to_plain(answer)).strip()
+    if question.choices:
+        return AnswerKey(question, answer, "choice", find_choice(answer, question.choices))
+    if question.items:
+        return AnswerKey(question, answer, "list", tuple(readings.split_list(to_plain(answer), is_key=True)))
+    if _YES_KEYS.fullmatch(plain) or _NO_KEYS.fullmatch(plain):
+        return AnswerKey(question, answer, "yes/no", _YES_KEYS.fullmatch(plain) is not None)
+    times = find_times(plain)
+    if len(times) == 1 and times[0][0] == 0 and times[0][1] >= len(plain):
+        return AnswerKey(question, answer, "time", times[0][2])
+    dates = find_dates(plain)
+    if len(dates) == 1 and _covers(plain, dates[0].start, dates[0].end):
+        day = dates[0].readings[0]
+        if day.month or _WHEN.search(question.text):
+            return AnswerKey(question, answer, "date", day)
+    if number := read_number(plain):
+        is_name = len(number.word.split()) > 2 or (
+            re.search(r"[A-Za-z]", plain)
+            and re.search(r"\b(?:which|who|name|called)\b", question.text, re.IGNORECASE)
+            and not number.unit
+        )
+        if not is_name:
+            return AnswerKey(question, answer, "number", number)
+    parts = plain.strip("[](){} ").split(",")
+    if len(parts) > 1 and all(read_number(part) for part in parts):
+        return AnswerKey(
+            Question(question.text, (), "ordered"),
+            answer,
+            "list",
+            tuple(readings.split_list(to_plain(answer), is_key=True)),
+        )
+    return AnswerKey(question, answer, "text", readings.make_text_key(to_plain(answer), question.text))
+
+
+def _covers(text: str, start: int, end: int) -> bool:
+    """Return whether a date is all of a text but a weekday."""
+    rest = f"{text[:start]} {text[end:]}"
+    return not re.sub(
+        r"\b(?:mon|tues?|wednes|thurs?|fri|satur|sun)(?:day)?\b|\b(?:the|on|in)\b|[\s,.]", "", rest, flags=re.IGNORECASE
+    )
+
+
+def find_choice(answer: str, choices: Sequence[str]) -> int | None:
+    """Return the number of the choice that a key names by its letter or its text."""
+    bare = answer.strip().strip("()[].: ").upper()
+    texts = [fold(choice) for choice in choices]
+    if texts.count(fold(answer)) == 1 and not (len(bare) == 1 and bare in LETTERS[: len(choices)]):
+        return texts.index(fold(answer))
+    if len(bare) == 1 and bare in LETTERS[: len(choices)]:
+        return LETTERS.index(bare)
+    found = read_choice(answer, choices).chosen
+    return found[0] if len(found) == 1 else None
+
+
+# Marks
+
+
+def mark_reply(reply: str, key: AnswerKey) -> Mark:
+    """Return the mark of a reply."""
+    decided = _decide(reply, key.question, key.kind, key)
+    if decided is None:
+        return "unreadable"
+    answers, fits = decided
+    if len(answers) > 1 and len(set(answers)) > 1:
+        return "ambiguous"
+    return fits[0]
+
+
+def read_reply(reply: str, kind: Kind, question: Question) -> Reading:
+    """Return the final answer of a reply in a form in which equal answers are equal."""
+    decided = _decide(reply, question, kind, None)
+    if decided is None:
+        return Reading()
+    answers = list(dict.fromkeys(decided[0]))
+    return Reading(answers[0]) if len(answers) == 1 else Reading("", is_ambiguous=True)
+
+
+_Decided = tuple[list[str], list[readings.Fit]]
+
+
+def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -> _Decided | None:
+    """Return the answers of the claim that decides, with the fit of each to the key; None if none can be read."""
+    groups = find_claims(reply)
+    strong = [group for group in groups if group[0].strength >= Strength.SENTENCE]
+    says_yes_or_no = kind == "yes/no" and readings.opens_with_yes_or_no(to_plain(reply))
+    if not strong and (find_refusal(reply) or (not says_yes_or_no and _has_no_answer(groups, reply, question, key))):
+        return None
+    weak: _Decided | None = None
+    for group in groups:
+        if kind == "choice" and group[0].strength < Strength.ALONE:
+            return _read_choice_text(groups, reply, question, key)
+        read = [(claim, found) for claim in group if (found := _read_claim(claim, question, kind, key))]
+        if not read:
+            if group[0].strength >= Strength.SENTENCE and all(
+                _NO_ANSWER.search(strip_marks(claim.text)) for claim in group
+            ):
+                return None
+            continue
+        last, (answers, fits) = read[-1]
+        is_decisive = last.strength == Strength.CONCLUSION and len(last.text.split()) <= MAX_DECISIVE_WORDS
+        if last.strength < Strength.SENTENCE and kind == "text" and fits == ["wrong"] and not is_decisive:
+            weak = weak or (answers, fits)
+            continue
+        for earlier, (others, _) in read[:-1]:
+            is_settled = (
+                last.strength < Strength.LABEL
+                or (last.is_final and not earlier.is_final)
+                or is_corrected(reply, earlier, last)
+            )
+            if (
+                not is_settled
+                and set(others) != set(answers)
+                and _differ(others, answers, kind, question, key, fits, read)
+            ):
+                answers, fits = [*answers, *others], [*fits, "ambiguous"]
+        return answers, fits
+    return weak
+
+
+def _differ(
+    others: list[str],
+    answers: list[str],
+    kind: Kind,
+    question: Question,
+    key: AnswerKey | None,
+    fits: list[readings.Fit],
+    read: list[tuple[Claim, _Decided]],
+) -> bool:
+    """Return whether two claims state different answers; with a key, two that are right do not."""
+    if key is None:
+        return True
+    return len({tuple(one[1]) for _, one in read}) > 1
+
+
+def _has_no_answer(groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None) -> bool:
+    sentences = sorted(
+        (claim for group in groups for claim in group if claim.strength <= Strength.CONCLUSION),
+        key=lambda claim: claim.start,
+    )
+    if len(reply.strip()) > MIN_CUT_CHARS and _CUT_OFF.search(strip_marks(to_plain(reply)).rstrip()):
+        return True
+    texts = [strip_marks(claim.text) for claim in (*sentences[:1], *sentences[-1:])] or [reply]
+    if key is not None and _NO_ANSWER.search(key.answer):
+        return False
+    if any(_NO_ANSWER.search(choice) for choice in question.choices):
+        return False
+    if question.choices and len(read_choice(to_plain(reply), question.choices).chosen) in (1, 2):
+        return False
+    return any(_NO_ANSWER.search(text) for text in texts)
+
+
+def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | None) -> _Decided | None:
+    """Return the answers of one claim, with the fit of each to the key; None if it has no answer of this kind."""
+    is_lead = claim.strength >= Strength.SENTENCE
+    if kind == "choice":
+        return _read_choice_claim(claim, question, key)
+    if kind != "list" and claim.strength < Strength.SENTENCE and "\n" in claim.text.strip():
+        return None  # a list is an answer to a question that asks for one
+    if kind == "number":
+        numbers = readings.read_numbers(claim.text, question.text, is_lead=is_lead)
+        fits = [
+            readings.fits_number(one, key.value, question.text) if key and isinstance(key.value, Number) else "wrong"
+            for one in numbers
+        ]
+        return _if_any([readings.number_text(one, question.text) for one in numbers], fits)
+    if kind == "yes/no":
+        said = readings.read_yes_no(claim.text, question.text)
+        return _if_any(
+            ["yes" if one else "no" for one in said], ["right" if key and one == key.value else "wrong" for one in said]
+        )
+    if kind == "date":
+        days = readings.read_days(claim.text, question.text, is_lead=is_lead)
+        fits = [
+            readings.fits_days(one, key.value, question.text) if key and isinstance(key.value, Day) else "wrong"
+            for one in days
+        ]
+        return _if_any(["/".join(map(str, one)) for one in days], fits)
+    if kind == "time":
+        times = readings.read_times(claim.text, is_lead=is_lead)
+        fits = [
+            readings.fits_time(one, key.value) if key and isinstance(key.value, TimeRead) else "wrong" for one in times
+        ]
+        return _if_any([f"{one.minutes // 60:02}:{one.minutes % 60:02}" for one in times], fits)
+    if kind == "list":
+        return _read_list(claim, question, key)
+    return _read_text(claim, question, key)
+
+
+def _read_choice_claim(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
+    if claim.strength == Strength.ALONE and "\n" in claim.text:
+        return None  # the choices with remarks
+    found = read_choice(claim.text, question.choices)
+    if key is not None and not found.chosen and key.value in found.rejected and claim.strength >= Strength.ALONE:
+        return ["not " + LETTERS[next(iter(found.rejected))]], ["wrong"]
+    fits: list[readings.Fit] = ["right" if key and one == key.value else "wrong" for one in found.chosen]
+    return _if_any([LETTERS[one] for one in found.chosen], fits)
+
+
+def _read_choice_text(
+    groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None
+) -> _Decided | None:
+    """Read the choice of a reply without a claim: a sentence that calls one correct, else all sentences together."""
+    plain = to_plain(reply)
+    sentences = [text for _, text in split_sentences(plain) if not is_aside(text)]
+    whole = read_choice("\n".join(sentences), question.choices)
+    last = next(
+        (one for text in reversed(sentences) if (one := read_choice(text, question.choices, is_claim=False)).chosen),
+        None,
+    )
+    alone = next((one for text in reversed(sentences) if (one := read_choice(text, question.choices)).chosen), None)
+    for found in (last, whole, alone):
+        if found and len(found.chosen) == 1:
+            break
+    chosen = found.chosen if found else ()
+    return _if_any(
+        [LETTERS[one] for one in chosen], ["right" if key and one == key.value else "wrong" for one in chosen]
+    )
+
+
+def _if_any(answers: list[str], fits: list[readings.Fit]) -> _Decided | None:
+    return (answers, fits) if answers else None
+
+
+def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
+    items = readings.split_list(claim.text)
+    if not items or (len(items) == 1 and claim.strength < Strength.ALONE):
+        return None
+    is_set = question.items == "set"
+    shown = [readings.compact(item) for item in items]
+    answer = ", ".join(sorted(set(shown)) if is_set else shown)
+    if key is None or not isinstance(key.value, tuple):
+        return [answer], ["wrong"]
+    wanted = [str(one) for one in key.value]
+    if all(len(one) == 1 for one in wanted) and readings.compact(claim.text) == "".join(wanted).casefold():
+        items = wanted
+    if readings.is_hedged(claim.text):
+        return [answer], ["ambiguous"]
+    fits = readings.fits_items(items, wanted, readings.fits_item, is_set=is_set)
+    return [answer], ["right" if fits else "wrong"]
+
+
+def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
+    name = readings.name_of(claim.text)
+    if key is None or not isinstance(key.value, readings.TextKey):
+        return ([name], ["wrong"]) if name and claim.strength >= Strength.ALONE else None
+    fit = readings.fits_text(claim.text, key.value, question.text)
+    if fit == "wrong" and _NO_ANSWER.match(trim(claim.text)):
+        return None
+    return [name], [fit]
