@@ -44,6 +44,7 @@ _WITH_STOP = re.compile(rf"(?:\A|(?<=\n))[\s{_MARK}*•-]*(?P<letter>[A-Za-z])[{
 _BARE = re.compile(
     rf"(?<![\w'.])(?P<letter>[A-Z])(?:'s)?(?=[{_MARK}]*(?:\s*\Z|[.,;:!?](?:\s|\Z|[{_MARK}])|\s*[)\]/&=→]|\s+[-–—(]|\s*\n|\s+{_VERBS}\b))"
 )
+_TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|st|vs|e\.g|i\.e|prof)\Z", re.IGNORECASE)
 _LINKED_LETTER = re.compile(rf"[{_MARK}\s]*(?:,|/|&|,?\s*\b(?:or|and|nor))[{_MARK}\s(]*([A-Z])(?![\w'])")
 _ORDINAL = re.compile(
     r"\b(?:the )?(?P<word>first|second|third|fourth|fifth|last|1st|2nd|3rd|4th|5th) (?:option|choice|answer|alternative|statement)\b"
@@ -212,6 +213,8 @@ def _split_clauses(text: str) -> Iterator[tuple[bool, bool, str]]:
     """Yield the clauses, each with whether it turns against what was said before, and whether it is a reason."""
     start, turns, is_reason = 0, False, False
     for found in _BREAK.finditer(text):
+        if found["stop"] == "." and _TITLE.search(text, max(0, found.start() - 5), found.start()):
+            continue
         if (
             found["stop"]
             and found["stop"][0] == "."
@@ -224,7 +227,7 @@ def _split_clauses(text: str) -> Iterator[tuple[bool, bool, str]]:
             yield turns, is_reason, text[start : found.start()]
             turns = False
         start = found.end()
-        is_reason = (found["side"] or "").casefold() in ("because", "since", "as", "which")
+        is_reason = bool(found["side"])
         if found["turn"]:
             turns = True
         elif found["stop"] is None:
@@ -243,7 +246,7 @@ def _find_mentions(clause: str, keys: Sequence[str]) -> Iterator[_Mention]:
         if len(key) < 2 or keys.count(key) > 1:
             continue
         pattern = (
-            r"[\W_]+".join(re.escape(part) for part in key.split(" "))
+            r"[\W_]+(?:(?:the|a|an)[\W_]+)?".join(re.escape(part) for part in key.split(" "))
             if key.replace(" ", "").isalnum()
             else re.escape(key)
         )

@@ -67,6 +67,7 @@ _IN_TEXT = tuple(
         rf"{_ANY_MONTH}(?:,| of| de)* (?P<year>\d{{4}})",
         rf"{_ANY_MONTH} (?:the )?(?P<day>[0-3]?\d)(?:st|nd|rd|th)?(?!\d)",
         r"(?P<year>\d{4})-(?P<number>[01]\d)",
+        r"(?P<era>ad) (?P<year>[1-9]\d{0,3})",
         r"(?P<year>[1-9]\d{2,3}) ?(?P<era>bce?|ad|ce)\b",
         r"(?P<year>[1-9]\d{0,3}) ?(?P<era>bce?|ad|ce)\b",
         r"(?P<year>1\d{3}|20\d\d)",

@@ -18,9 +18,10 @@ class Strength(IntEnum):
 
     LAST = 1  # a sentence, the last one first
     CONCLUSION = 2  # a sentence with "so" or "therefore"
-    ALONE = 3  # a short line that is emphasised or the whole reply
-    SENTENCE = 4  # "the answer is …"
-    LABEL = 5  # a line "Answer: …", or a boxed value
+    EMPHASIS = 3  # the only emphasised words
+    ALONE = 4  # a short line that is emphasised or the whole reply
+    SENTENCE = 5  # "the answer is …"
+    LABEL = 6  # a line "Answer: …", or a boxed value
 
 
 class Claim(NamedTuple):
@@ -55,6 +56,7 @@ _OTHER_LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _TAGGED = re.compile(r"<(?P<tag>(?:final_?)?answer)>\s*(?P<said>[^<]{1,300}?)\s*</(?P=tag)>", re.IGNORECASE)
+_BOLD_SPAN = re.compile(f"{BOLD}([^{BOLD}{BOLD_END}\n]+){BOLD_END}")
 _BOXED = re.compile(f"{BOX}([^{BOX}{BOX_END}]+){BOX_END}")
 _SAYS = re.compile(
     r"\b(?:answer|choice|option|solution|result|response|pick|guess|vote|antwort|lösung|réponse|respuesta)\b(?: to [^.:?!\n]{1,80}?| here| for [^.:?!\n]{1,60}?| choice| that [^.:?!\n]{1,40}?)?"
@@ -85,8 +87,8 @@ _ASIDE = re.compile(
 )
 _BULLET = re.compile(rf"^[ \t{_MARK}]*(?:[-*•–+‣◦]|\(?\d{{1,2}}[.)](?!\d))[ \t]+", re.MULTILINE)
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|vs|approx|ca|c|dr|mr|mrs|ms|prof|st|sr|jr|no|nr|fig|eq|etc|u\.s|u\.k|a\.m|p\.m|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mt|gen|col|lt|rev)|\b[A-Z]|^[ \W]*\d{1,2})\Z",
-    re.IGNORECASE,
+    r"(?:\b(?i:e\.g|i\.e|vs|approx|ca|dr|mr|mrs|ms|prof|st|sr|jr|nr|fig|eq|u\.s|u\.k|a\.m|p\.m|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mt|gen|col|lt|rev)"
+    r"|(?<![\w'])[A-Z]|^[ \W]*\d{1,2})\Z"
 )
 _STOP = re.compile(rf"[.!?。！？][)\"'{_MARK}]*(?=\s+|\Z|(?<=[。！？]))|\n")
 MAX_SENTENCES = 60
@@ -134,7 +136,7 @@ def _group_claims(text: str) -> Iterator[list[Claim]]:
 def _split_by_strength(claims: list[Claim]) -> Iterator[list[Claim]]:
     for strength in sorted(Strength, reverse=True):
         group = sorted((claim for claim in claims if claim.strength == strength), key=lambda claim: claim.start)
-        if strength >= Strength.ALONE:
+        if strength >= Strength.EMPHASIS:
             if group:
                 yield group
         else:
@@ -214,12 +216,24 @@ def _find_others(text: str) -> Iterator[Claim]:
         yield Claim(Strength.ALONE, 0, text)
     for number, (start, line) in enumerate(lines):
         bare = strip_marks(line).strip()
-        is_bold = line.strip(" .,!").startswith((BOLD, BOX)) and line.strip(" .,!").endswith((BOLD_END, BOX_END))
+        is_bold = _is_alone(line)
         is_outer = number in (0, len(lines) - 1)
         if len(bare) <= MAX_SHORT_CHARS and not bare.endswith((":", "?")) and not _ASIDE.match(bare):
             is_short = is_outer and not is_list and len(bare.split()) <= 3 and not _BULLET.match(line)
             if is_bold or is_short:
                 yield Claim(Strength.ALONE, start, line)
+    spans = [
+        span
+        for span in _BOLD_SPAN.finditer(text)
+        if not any(start <= span.start() < start + len(line) and _is_alone(line) for start, line in lines)
+    ]
+    if (
+        len(spans) == 1
+        and len(spans[0][1]) <= MAX_SHORT_CHARS
+        and not _ASIDE.match(spans[0][1])
+        and not spans[0][1].rstrip().endswith(":")
+    ):
+        yield Claim(Strength.EMPHASIS, spans[0].start(), spans[0][1])
     block = _last_list(text, lines)
     if block:
         yield block
@@ -229,6 +243,11 @@ def _find_others(text: str) -> Iterator[Claim]:
             said = sentence if not bare.endswith(":") else _read_block(text, start)[0]
             concludes = _CONCLUDES.search(bare) is not None
             yield Claim(Strength.CONCLUSION if concludes else Strength.LAST, start, said[:MAX_CLAIM_CHARS])
+
+
+def _is_alone(line: str) -> bool:
+    bare = line.strip(" .,!")
+    return bare.startswith((BOLD, BOX)) and bare.endswith((BOLD_END, BOX_END))
 
 
 def _is_item(line: str) -> bool:

@@ -14,6 +14,7 @@ from council.final_answers.dates import Day, TimeRead, find_dates, find_times
 from council.final_answers.finder import Claim, Strength, find_claims, is_aside, is_corrected, split_sentences, trim
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.quantities import Number, read_number
+from council.final_answers.values import parse_answer
 
 Mark = Literal["right", "wrong", "ambiguous", "unreadable"]
 ListForm = Literal["", "ordered", "set"]
@@ -23,13 +24,13 @@ _NO_KEYS = re.compile(r"no|false|incorrect|nein|non|faux|falsch|falso", re.IGNOR
 _WHEN = re.compile(r"\b(?:when|date|year|day|month|deadline|wann|quand|cuándo)\b", re.IGNORECASE)
 _NO_ANSWER = re.compile(
     r"\b(?:it|that|this|the \w+|answer)? ?(?:really |largely |entirely |all )?(?:depends|varies)\b|\b(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|impossible to|not possible to|hard to|difficult to) "
-    r"(?:be |reliably |definitively |accurately |really |fully |provide |give |say |you )*(?:determined?|say|tell|answer(?:ed)?|know|given?|provided?|see|verif\w+|compute|calculated?|stated?|decided?|identif\w+|help|access|a definit\w+|an? (?:exact|single|specific|final))\b"
+    r"(?:be |reliably |definitively |accurately |really |fully |provide |give |say |you )*(?:determined?|say|tell|answer(?:ed)?|know|given?|provided?|see|verif\w+|confirm|find|compute|calculated?|stated?|decided?|identif\w+|help|access|a definit\w+|an? (?:exact|single|specific|final))\b"
     r"|\b(?:not enough|insufficient|more) (?:information|data|context|details?|evidence)\b|\b(?:i|we) (?:do not|don't) (?:know|have)\b|\b(?:unknown|undetermined|indeterminate|unclear|inconclusive)\b|\bno (?:answer|definitive|clear answer)\b|"
-    r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional)\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell)\b|\bnot (?:stated|given|specified|provided|known)\b",
+    r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional|the|at least)\b|\brather not\b|\bprefer not to\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell)\b|\bnot (?:stated|given|specified|provided|known)\b",
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
-    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|we get|than|have|with|so|then|approximately|about)|[=:+×(,*/-]|\\frac\{?)\s*\Z"
+    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|we get|than|have|with|so|then|approximately|about)|[=:+×(,*/-]|\\frac\{?)\s*\Z"
 )
 
 
@@ -73,6 +74,9 @@ def make_key(answer: str, question: Question) -> AnswerKey:
         return AnswerKey(question, answer, "list", tuple(readings.split_list(to_plain(answer), is_key=True)))
     if _YES_KEYS.fullmatch(plain) or _NO_KEYS.fullmatch(plain):
         return AnswerKey(question, answer, "yes/no", _YES_KEYS.fullmatch(plain) is not None)
+    meaning = parse_answer(plain, question.text)
+    if meaning and isinstance(meaning.value, bool) and not meaning.tail:
+        return AnswerKey(question, answer, "yes/no", meaning.value)
     times = find_times(plain)
     if len(times) == 1 and times[0][0] == 0 and times[0][1] >= len(plain):
         return AnswerKey(question, answer, "time", times[0][2])
@@ -150,71 +154,166 @@ def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -
     """Return the answers of the claim that decides, with the fit of each to the key; None if none can be read."""
     groups = find_claims(reply)
     strong = [group for group in groups if group[0].strength >= Strength.SENTENCE]
+    for group in strong:
+        read = [(claim, found) for claim in group if (found := _read_claim(claim, question, kind, key))]
+        if read:
+            return _join_claims(reply, read, groups, question, kind, key)
+        if all(_NO_ANSWER.search(strip_marks(claim.text)) for claim in group):
+            return None
     says_yes_or_no = kind == "yes/no" and readings.opens_with_yes_or_no(to_plain(reply))
     if not strong and (find_refusal(reply) or (not says_yes_or_no and _has_no_answer(groups, reply, question, key))):
         return None
+    weak = [group for group in groups if group[0].strength < Strength.SENTENCE]
+    if kind == "yes/no":
+        return _decide_yes_no(weak, question, key)
+    if kind == "list" and key is not None and _leaves_items_open(weak, key):
+        return [""], ["ambiguous"]
+    return _decide_weak(weak, reply, question, kind, key)
+
+
+def _decide_weak(
+    groups: list[list[Claim]], reply: str, question: Question, kind: Kind, key: AnswerKey | None
+) -> _Decided | None:
+    """Return what the sentences and short lines of a reply without a label say, the clearest first."""
     weak: _Decided | None = None
     for group in groups:
-        if kind == "choice" and group[0].strength < Strength.ALONE:
-            return _read_choice_text(groups, reply, question, key)
-        read = [(claim, found) for claim in group if (found := _read_claim(claim, question, kind, key))]
+        if kind == "choice" and group[0].strength < Strength.EMPHASIS:
+            return _read_choice_text(reply, question, key)
+        read = [found for claim in group if (found := _read_claim(claim, question, kind, key))]
         if not read:
-            if group[0].strength >= Strength.SENTENCE and all(
-                _NO_ANSWER.search(strip_marks(claim.text)) for claim in group
-            ):
-                return None
             continue
-        last, (answers, fits) = read[-1]
-        is_decisive = last.strength == Strength.CONCLUSION and len(last.text.split()) <= MAX_DECISIVE_WORDS
-        if last.strength < Strength.SENTENCE and kind == "text" and fits == ["wrong"] and not is_decisive:
-            weak = weak or (answers, fits)
+        is_decisive = group[0].strength == Strength.EMPHASIS or (
+            group[0].strength == Strength.CONCLUSION and len(group[-1].text.split()) <= MAX_DECISIVE_WORDS
+        )
+        if read[-1][1] == ["wrong"] and (kind == "list" or (kind == "text" and not is_decisive)):
+            weak = weak or read[-1]
             continue
-        for earlier, (others, _) in read[:-1]:
-            is_settled = (
-                last.strength < Strength.LABEL
-                or (last.is_final and not earlier.is_final)
-                or is_corrected(reply, earlier, last)
-            )
-            if (
-                not is_settled
-                and set(others) != set(answers)
-                and _differ(others, answers, kind, question, key, fits, read)
-            ):
-                answers, fits = [*answers, *others], [*fits, "ambiguous"]
-        return answers, fits
+        return read[-1]
     return weak
 
 
-def _differ(
-    others: list[str],
-    answers: list[str],
-    kind: Kind,
-    question: Question,
-    key: AnswerKey | None,
-    fits: list[readings.Fit],
+def _decide_yes_no(groups: list[list[Claim]], question: Question, key: AnswerKey | None) -> _Decided | None:
+    """Return the yes or no of a reply: a spoken one before a sentence that repeats the question."""
+    claims = [claim for group in groups for claim in group if claim.strength != Strength.EMPHASIS]
+    first = min(claims, key=lambda claim: (claim.start, claim.strength), default=None)
+    concluding = [claim for claim in claims if claim.strength >= Strength.CONCLUSION]
+    order = [*concluding, *([first] if first else []), *claims]
+    said = next((found for claim in order if (found := readings.read_spoken(claim.text, question.text))), None)
+    said = said or next((found for claim in order if (found := readings.read_yes_no(claim.text, question.text))), None)
+    if (
+        first
+        and said
+        and len(said) == 1
+        and concluding
+        and (opening := readings.read_spoken(first.text, question.text))
+        and opening != said
+    ):
+        said = [True, False]
+    return _fit_yes_no(said, key) if said else None
+
+
+def _fit_yes_no(said: list[bool], key: AnswerKey | None) -> _Decided:
+    return ["yes" if one else "no" for one in said], ["right" if key and one == key.value else "wrong" for one in said]
+
+
+def _join_claims(
+    reply: str,
     read: list[tuple[Claim, _Decided]],
-) -> bool:
-    """Return whether two claims state different answers; with a key, two that are right do not."""
-    if key is None:
-        return True
-    return len({tuple(one[1]) for _, one in read}) > 1
+    groups: list[list[Claim]],
+    question: Question,
+    kind: Kind,
+    key: AnswerKey | None,
+) -> _Decided:
+    """Return the answers of the last claim, with those of other claims that contradict it and are not taken back."""
+    last, (answers, fits) = read[-1]
+    for earlier, (others, other_fits) in read[:-1]:
+        is_settled = (
+            last.strength < Strength.LABEL
+            or (last.is_final and not earlier.is_final)
+            or is_corrected(reply, earlier, last)
+        )
+        if not is_settled and set(others) != set(answers) and (key is None or other_fits != fits):
+            return [*answers, *others], [*fits, *other_fits]
+    if len(set(answers)) == 1 and (
+        other := _find_contradiction(reply, last, (answers, fits), groups, question, kind, key)
+    ):
+        return [*answers, *other[0]], [*fits, *other[1]]
+    return answers, fits
+
+
+def _find_contradiction(
+    reply: str,
+    last: Claim,
+    decided: _Decided,
+    groups: list[list[Claim]],
+    question: Question,
+    kind: Kind,
+    key: AnswerKey | None,
+) -> _Decided | None:
+    """Return what the text beside the last line concludes, if that is another answer.
+
+    A conclusion before the last line counts if it says that it is the answer, or if it is right and the last line wrong.
+    """
+    answers, fits = decided
+    if last.strength < Strength.LABEL:
+        return None
+    for claim in sorted((claim for group in groups for claim in group), key=lambda claim: -claim.start):
+        if claim.start >= last.start or claim.strength == Strength.LABEL or is_corrected(reply, claim, last):
+            continue
+        if _TENTATIVE.search(strip_marks(claim.text)):
+            continue
+        if kind == "choice":
+            found = read_choice(claim.text, question.choices, is_claim=claim.strength >= Strength.SENTENCE).chosen
+            other: _Decided | None = _fit_choices(found, key) if len(found) == 1 else None
+            is_explicit = True
+        elif kind == "yes/no":
+            spoken = readings.read_spoken(claim.text, question.text)
+            other = _fit_yes_no(spoken, key) if spoken else None
+            is_explicit = claim.strength >= Strength.SENTENCE or not strip_marks(to_plain(reply)[: claim.start]).strip()
+        else:
+            is_explicit = claim.strength >= Strength.SENTENCE
+            other = _read_claim(claim, question, kind, key) if claim.strength >= Strength.CONCLUSION else None
+        if other is None:
+            continue
+        is_right_before = key is not None and fits == ["wrong"] and other[1] == ["right"]
+        if is_right_before or (is_explicit and kind in ("choice", "yes/no") and set(other[0]) != set(answers)):
+            return other
+        if is_explicit:
+            return None
+    return None
+
+
+_TENTATIVE = re.compile(
+    r"\b(?:might|tempting|obvious|common(?:ly)?|many|people|initially|at first|first (?:thought|glance)|one could|could be|looks like|seems?|intuitive\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def _leaves_items_open(groups: list[list[Claim]], key: AnswerKey) -> bool:
+    """Return whether a sentence names an item of the key and leaves open which other one belongs to the list."""
+    wanted = key.value if isinstance(key.value, tuple) else ()
+    for claim in (claim for group in groups for claim in group if claim.strength <= Strength.CONCLUSION):
+        text = strip_marks(claim.text)
+        if readings.is_hedged(text) and any(
+            re.search(rf"(?<!\w){re.escape(str(item))}(?!\w)", text, re.IGNORECASE) for item in wanted
+        ):
+            return True
+    return False
 
 
 def _has_no_answer(groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None) -> bool:
-    sentences = sorted(
-        (claim for group in groups for claim in group if claim.strength <= Strength.CONCLUSION),
-        key=lambda claim: claim.start,
-    )
-    if len(reply.strip()) > MIN_CUT_CHARS and _CUT_OFF.search(strip_marks(to_plain(reply)).rstrip()):
+    """Return whether a reply without a label says that it gives no answer, or breaks off."""
+    plain = strip_marks(to_plain(reply)).rstrip()
+    if len(plain) > MIN_CUT_CHARS and _CUT_OFF.search(plain):
         return True
-    texts = [strip_marks(claim.text) for claim in (*sentences[:1], *sentences[-1:])] or [reply]
-    if key is not None and _NO_ANSWER.search(key.answer):
-        return False
-    if any(_NO_ANSWER.search(choice) for choice in question.choices):
+    if (key is not None and _NO_ANSWER.search(key.answer)) or any(map(_NO_ANSWER.search, question.choices)):
         return False
     if question.choices and len(read_choice(to_plain(reply), question.choices).chosen) in (1, 2):
         return False
-    return any(_NO_ANSWER.search(text) for text in texts)
+    sentences = [strip_marks(text).strip() for _, text in split_sentences(to_plain(reply))]
+    stated = [text for text in sentences if not text.endswith("?") and not is_aside(text)]
+    shown = [*stated[:1], *stated[-1:], *(text for text in sentences[-1:] if text.endswith("?"))]
+    return any(_NO_ANSWER.search(re.split(r"\b(?:but|however)\b", text)[-1]) for text in shown)
 
 
 def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | None) -> _Decided | None:
@@ -233,9 +332,7 @@ def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | N
         return _if_any([readings.number_text(one, question.text) for one in numbers], fits)
     if kind == "yes/no":
         said = readings.read_yes_no(claim.text, question.text)
-        return _if_any(
-            ["yes" if one else "no" for one in said], ["right" if key and one == key.value else "wrong" for one in said]
-        )
+        return _fit_yes_no(said, key) if said else None
     if kind == "date":
         days = readings.read_days(claim.text, question.text, is_lead=is_lead)
         fits = [
@@ -260,29 +357,23 @@ def _read_choice_claim(claim: Claim, question: Question, key: AnswerKey | None) 
     found = read_choice(claim.text, question.choices)
     if key is not None and not found.chosen and key.value in found.rejected and claim.strength >= Strength.ALONE:
         return ["not " + LETTERS[next(iter(found.rejected))]], ["wrong"]
-    fits: list[readings.Fit] = ["right" if key and one == key.value else "wrong" for one in found.chosen]
-    return _if_any([LETTERS[one] for one in found.chosen], fits)
+    return _fit_choices(found.chosen, key) if found.chosen else None
 
 
-def _read_choice_text(
-    groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None
-) -> _Decided | None:
+def _fit_choices(chosen: Sequence[int], key: AnswerKey | None) -> _Decided:
+    return [LETTERS[one] for one in chosen], ["right" if key and one == key.value else "wrong" for one in chosen]
+
+
+def _read_choice_text(reply: str, question: Question, key: AnswerKey | None) -> _Decided | None:
     """Read the choice of a reply without a claim: a sentence that calls one correct, else all sentences together."""
-    plain = to_plain(reply)
-    sentences = [text for _, text in split_sentences(plain) if not is_aside(text)]
+    sentences = [text for _, text in split_sentences(to_plain(reply)) if not is_aside(text)]
+    called = (read_choice(text, question.choices, is_claim=False) for text in reversed(sentences))
     whole = read_choice("\n".join(sentences), question.choices)
-    last = next(
-        (one for text in reversed(sentences) if (one := read_choice(text, question.choices, is_claim=False)).chosen),
-        None,
-    )
-    alone = next((one for text in reversed(sentences) if (one := read_choice(text, question.choices)).chosen), None)
-    for found in (last, whole, alone):
-        if found and len(found.chosen) == 1:
-            break
-    chosen = found.chosen if found else ()
-    return _if_any(
-        [LETTERS[one] for one in chosen], ["right" if key and one == key.value else "wrong" for one in chosen]
-    )
+    named = (read_choice(text, question.choices) for text in reversed(sentences))
+    found = [next((one for one in called if one.chosen), None), whole, next((one for one in named if one.chosen), None)]
+    known = [one.chosen for one in found if one and one.chosen]
+    chosen = next((one for one in known if len(one) == 1), known[-1] if known else ())
+    return _fit_choices(chosen, key) if chosen else None
 
 
 def _if_any(answers: list[str], fits: list[readings.Fit]) -> _Decided | None:
@@ -303,7 +394,9 @@ def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
         items = wanted
     if readings.is_hedged(claim.text):
         return [answer], ["ambiguous"]
-    fits = readings.fits_items(items, wanted, readings.fits_item, is_set=is_set)
+    fits = readings.fits_items(items, wanted, readings.fits_item, is_set=is_set) or readings.has_items(
+        claim.text, wanted, is_set=is_set
+    )
     return [answer], ["right" if fits else "wrong"]
 
 

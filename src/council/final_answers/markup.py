@@ -67,7 +67,7 @@ def to_plain(reply: str) -> str:
     for pattern, symbol in _SYMBOLS:
         text = pattern.sub(symbol, text)
     text = re.sub(r"([\^_])\{([^{}]{1,40})\}", _read_script, text)
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", text).replace("⁄", "/")
     text = _CODE.sub(lambda found: BOLD + found[2].strip() + BOLD_END, text)
     text = _RULE.sub("", _HEADING.sub("", _LINK.sub(r"\1", text)))
     text = _EMPHASIS.sub(lambda found: BOLD + found[2] + BOLD_END, text)
@@ -108,7 +108,9 @@ def _read_commands(text: str) -> str:
         elif found["bold"]:
             value = f"{BOLD}{first}{BOLD_END}"
         else:
-            value = first
+            value = (
+                f" {first}" if re.search(r"\\[A-Za-z]+\Z", text[max(0, found.start() - 20) : found.start()]) else first
+            )
         text = text[: found.start()] + value + text[end:]
     return text
 

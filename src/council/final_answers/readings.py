@@ -25,7 +25,7 @@ from council.language import detect_language
 Fit = Literal["right", "wrong", "ambiguous"]
 _MARK = f"{BOLD}{BOLD_END}{BOX}{BOX_END}"
 _BOLD_SPAN = re.compile(f"{BOLD}([^{BOLD}{BOLD_END}]+){BOLD_END}")
-_REMARK = re.compile(r"(?<=\S)\s*\((?=[^()]*[A-Za-z=≈])[^()]*\)|(?<=\S)\s*\[(?=[^\[\]]*[A-Za-z])[^\[\]]*\]")
+_REMARK = re.compile(r"(?<=\S)\s*\((?=[^()]*[A-Za-z=≈])[^()]{2,}\)|(?<=\S)\s*\[(?=[^\[\]]*[A-Za-z])[^\[\]]*\]")
 _REASON = re.compile(
     r"(?:[,;.]?\s+(?:because|since|given that|as (?:the|it|there|we|they|this)|which (?:is|are|was|were)|where|rounded|rounding|rather than|instead of|not|"
     r"compared|assuming|due to|if (?:you|we|the|it)|based on|according to|after|from)\b|\s[—–]\s|;\s).*",
@@ -67,6 +67,10 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
     text = replace_number_words(text)
     pattern = _SHARE_OF if _CHANCE.search(question) else _ONE_IN
     text = pattern.sub(r"\1/\2", text)
+    if _IS_EITHER.search(strip_marks(text)):
+        stated = [chain.sides[-1] for chain in _find_stated(text)]
+        if len({float(one.value) for one in stated}) == 2:
+            return stated
     if both := _PLUS_MINUS.search(strip_marks(text)):
         number = read_number(both[1])
         return [number, replace(number, value=-number.value)] if number else []
@@ -104,6 +108,10 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
     return _sides(chosen)
 
 
+_IS_EITHER = re.compile(
+    r"\beither\b.*\bor\b|\b(?:two|both) (?:dates|answers|values|possibilities|years|options)\b.*\bor\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _NOT_STATED = re.compile(
     r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bisn't)\s+(?:be |just |exactly |simply |only |about )?[$€£]?\Z",
     re.IGNORECASE,
@@ -293,9 +301,10 @@ _POLAR = re.compile(
     re.IGNORECASE,
 )
 _POLAR_ANYWHERE = re.compile(
-    rf"\b(?:so|therefore|thus|hence|answer is|answer would be|is|are|was|to be|be|as|remains|conclusion|verdict)[\s,:(\"'{_MARK}]+(?P<not>(?:definitely |certainly |actually |in fact )?not |indeed |clearly |therefore )?(?:(?P<yes>yes|true|correct|right)|(?P<no>no|false|incorrect|wrong|untrue))(?=[\s{_MARK}\"')]*(?:[.,;:!—–-]|\Z|\n| (?:because|since|as|for|that|to|here|indeed|overall)\b))",
+    rf"\b(?:so|therefore|thus|hence|answer is|answer would be|is|are|was|to be|be|as|remains|say|conclusion|verdict)[\s,:(\"'{_MARK}]+(?P<not>(?:definitely |certainly |actually |in fact )?not |indeed |clearly |therefore )?(?:(?P<yes>yes|true|correct|right)|(?P<no>no|false|incorrect|wrong|untrue))(?=[\s{_MARK}\"')]*(?:[.,;:!—–-]|\Z|\n| (?:because|since|as|for|that|to|here|indeed|overall)\b))",
     re.IGNORECASE,
 )
+_DENIED_BE = re.compile(r"(?:n't|\bnot|\bnever|\bhardly) be\Z", re.IGNORECASE)
 _BOTH = re.compile(
     r"\byes and no\b|\byes or no\b|\bno and yes\b|\bpartly (?:true|yes)\b|\b(?:both|either) true (?:and|or) false\b",
     re.IGNORECASE,
@@ -332,6 +341,17 @@ def opens_with_yes_or_no(text: str) -> bool:
     return found is not None and bool(found["yes"] or found["no"])
 
 
+def read_spoken(text: str, question: str) -> list[bool]:
+    """Return the yes or no of a sentence that says the word; nothing for one that only repeats the question."""
+    plain = strip_marks(text).strip()
+    said = (
+        bool((found := _POLAR.match(plain)) and (found["yes"] or found["no"]))
+        or _POLAR_ANYWHERE.search(plain)
+        or _BOTH.search(plain)
+    )
+    return read_yes_no(text, question) if said else []
+
+
 def read_yes_no(text: str, question: str) -> list[bool]:
     """Return the yes or no of a claim; both if it says both."""
     plain = strip_marks(text).strip()
@@ -363,7 +383,9 @@ def read_yes_no(text: str, question: str) -> list[bool]:
     spoken = list(_POLAR_ANYWHERE.finditer(plain))
     if spoken:
         last = spoken[-1]
-        is_denied = bool(last["not"] and "not" in last["not"].casefold())
+        is_denied = bool(last["not"] and "not" in last["not"].casefold()) or bool(
+            _DENIED_BE.search(plain[: last.start() + 2])
+        )
         return [bool(last["yes"]) != is_denied]
     for pattern, value in _PHRASES:
         if pattern.match(plain):
@@ -434,30 +456,31 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     asked_text = question[asked_at.start() :] if asked_at else question
     if _NEGATIVE.search(asked_text) or not asked_at:
         return None
-    clauses = re.split(
-        r"[,;:]\s+(?:so|and so|thus|therefore|hence|which means|meaning)\b|\b(?:so|therefore|thus|hence),?\s",
-        text,
-        flags=re.IGNORECASE,
-    )
-    clause = re.split(r"[,;—–]|\bbecause\b|\bsince\b", clauses[-1])[0]
     asked = {_stem(word) for word in re.findall(r"[^\W_]{3,}", asked_text.casefold())} - _SMALL
-    said = {_stem(word) for word in re.findall(r"[^\W_]{3,}", clause.casefold())} - _SMALL
+    clauses = re.split(
+        r"[,;:—–]|\b(?:because|since|so|therefore|thus|hence|which means|meaning)\b", text, flags=re.IGNORECASE
+    )
+    clause = max(reversed(clauses), key=lambda one: len(_content(one) & asked))
+    said = _content(clause)
     prefixes = ("in", "un", "im", "il", "ir", "dis", "non")
     opposites = {word for word in said if any(word == prefix + one for prefix in prefixes for one in asked)}
     said |= {one for one in asked for word in opposites if word.endswith(one)}
     denied = [found[1] for found in re.finditer(r"\bnot (?:an?|the) ([\w ]+)", text, re.IGNORECASE)]
     if any({_stem(word) for word in re.findall(r"[^\W_]{3,}", words.casefold())} <= asked for words in denied):
         return False
-    if (
-        not asked
-        or not said
-        or len(asked & said) / len(asked) < 0.5
-        or re.search(r"\bif\b|\bwhether\b|\bdepend|\bmay\b|\bmight\b|\bunclear\b", clause, re.IGNORECASE)
-    ):
+    shared = len(asked & said)
+    if not asked or not said or _OPEN.search(clause):
+        return None
+    if shared / len(asked) < 0.5 and (shared < 2 or shared / len(said) < 0.75):
         return None
     return (len(_NEGATIVE.findall(clause)) + len(opposites)) % 2 == 0
 
 
+def _content(text: str) -> set[str]:
+    return {_stem(word) for word in re.findall(r"[^\W_]{3,}", text.casefold())} - _SMALL
+
+
+_OPEN = re.compile(r"\b(?:if|whether|depend\w*|may|might|unclear)\b", re.IGNORECASE)
 _SMALL = {
     _stem(word)
     for word in [
@@ -518,6 +541,10 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
             plain, found = _spell_ordinals(strip_marks(text)), with_remarks
     if not found:
         return []
+    if _IS_EITHER.search(plain):
+        pair = [one.readings for one in found]
+        if len(set(pair)) == 2:
+            return pair
     full = [one for one in found if any(day.day or day.month for day in one.readings)]
     rows = full or found
     for first, second in zip(rows, rows[1:], strict=False):
@@ -586,7 +613,29 @@ _STEPS = re.compile(
     r"\b(?:first|second|third|fourth|fifth|last|next|finally|lastly|followed by|after that|firstly|secondly|thirdly)\b,?",
     re.IGNORECASE,
 )
-_HEDGED = re.compile(r"\b(?:maybe|perhaps|possibly|not sure|might|could also|arguably)\b", re.IGNORECASE)
+_HEDGED = re.compile(
+    r"\beither\b.*\bor\b|\b(?:maybe|perhaps|possibly|not sure|might|could also|arguably)\b", re.IGNORECASE
+)
+
+
+def has_items(text: str, wanted: Sequence[str], *, is_set: bool) -> bool:
+    """Return whether the wanted items stand in a text as a list of their own, with nothing else in it."""
+    plain = strip_marks(text)
+    places = []
+    for item in wanted:
+        flags = 0 if len(item) == 1 else re.IGNORECASE
+        found = re.search(rf"(?<![\w-]){re.escape(item)}(?!\w)", plain, flags)
+        if not found:
+            return False
+        places.append(found.span())
+    if not is_set and places != sorted(places):
+        return False
+    start, end = min(places)[0], max(end for _, end in places)
+    is_more = re.search(r"(?:,|;|&|\band|\bor)\s*\Z", plain[:start]) or re.match(
+        r"\s*(?:\([^()]*\)\s*)?(?:,?\s*(?:and|or|&|plus)\b|;\s*\w+\s*[,;.]|,\s*(?:[A-Z]\w*|\d+)\s*(?:,|and\b|\Z))",
+        plain[end:],
+    )
+    return not is_more and fits_items(split_list(plain[start:end]), wanted, fits_item, is_set=is_set)
 
 
 def split_list(text: str, *, is_key: bool = False) -> list[str]:
@@ -597,6 +646,7 @@ def split_list(text: str, *, is_key: bool = False) -> list[str]:
     bold = [span for span in _BOLD_SPAN.findall(text) if re.search(r"[,;&\n]|\band\b|\bor\b", span)]
     plain = strip_marks(bold[0] if len(bold) == 1 else text).strip()
     plain = plain if is_key else re.split(r"(?:,\s+|\A|;\s+)(?:so|thus|therefore|hence)\b,?", plain)[-1]
+    plain = re.sub(r"±\s*([\w./√]+)", r"\1, -\1", plain)
     plain = re.sub(r"\A```\w*|```\Z", "", plain).strip(" .!`*")
     if inner := re.search(r"[\[{(]([^\[\]{}()]*[,;][^\[\]{}()]*)[\]})]", plain):
         plain = inner[1]
@@ -691,6 +741,8 @@ def fits_item(item: str, wanted: str) -> bool:
     if numbers[0] and numbers[1]:
         return fits_number(numbers[0], numbers[1], "") == "right"
     said, goal = compact(item), compact(wanted)
+    if len(goal) == 1 and re.match(rf"\(?{re.escape(goal)}\)?(?:[\s.:)]|\Z)", item.strip().casefold()):
+        return True
     if goal and (said == goal or _are_alike(said.split(), goal.split())):
         return True
     rest = said.split()
@@ -769,7 +821,7 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _GENERIC = frozenset(["ocean", "sea", "river", "lake", "mount", "mountain", "mt", "city", "desert", "island", "islands", "republic", "kingdom", "university", "theorem", "law", "effect", "company", "inc", "corporation", "street", "state", "country", "novel", "poem", "book", "film", "movie", "element", "metal", "gas", "acid", "tower", "bridge", "war", "battle", "treaty", "empire", "dynasty", "language", "system", "protocol", "command", "algorithm", "sort", "method", "test", "rule", "cells", "cell", "bone", "muscle", "color", "colour", "planet", "of", "dr", "sir", "professor", "king", "queen", "saint", "st", "president", "emperor", "mr", "mrs", "ms"])  # fmt: skip
-_FUNCTION = frozenset(["either", "both", "or", "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "so", "that", "this", "it", "its", "is", "are", "was", "were", "be", "been", "being", "as", "also", "then", "than", "indeed", "clearly", "simply", "thus", "therefore", "hence", "here", "who", "which", "what", "has", "have", "had", "gives", "give", "giving", "makes", "make", "called", "named", "known", "around", "about", "circa", "near", "during", "because", "since", "when", "while", "after", "before", "would", "should", "must", "will", "can", "could", "do", "does", "did", "we", "i", "you", "he", "she", "they", "there", "using", "use", "uses", "wrote", "written", "painted", "invented", "discovered", "founded", "composed", "directed", "built", "made", "said", "says", "say", "think", "believe", "answer", "means", "mean", "stands", "stand", "prints", "print", "outputs", "output", "returns", "return", "likely", "probably", "definitely", "certainly", "most", "just", "not", "but"])  # fmt: skip
+_FUNCTION = frozenset(["either", "both", "or", "spelled", "spelt", "aka", "formerly", "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "so", "that", "this", "it", "its", "is", "are", "was", "were", "be", "been", "being", "as", "also", "then", "than", "indeed", "clearly", "simply", "thus", "therefore", "hence", "here", "who", "which", "what", "has", "have", "had", "gives", "give", "giving", "makes", "make", "called", "named", "known", "around", "about", "circa", "near", "during", "because", "since", "when", "while", "after", "before", "would", "should", "must", "will", "can", "could", "do", "does", "did", "we", "i", "you", "he", "she", "they", "there", "using", "use", "uses", "wrote", "written", "painted", "invented", "discovered", "founded", "composed", "directed", "built", "made", "said", "says", "say", "think", "believe", "answer", "means", "mean", "stands", "stand", "prints", "print", "outputs", "output", "returns", "return", "likely", "probably", "definitely", "certainly", "most", "just", "not", "but"])  # fmt: skip
 _DENIES = re.compile(
     r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bunlike|\bneither|\bnor|\bthan|\bno longer|\bisn't|\bwrong(?:ly)?|\bmistaken(?:ly)?(?: for)?|\bconfused with)(?:\s+(?:in|the|a|an|be|it|really|actually|just|simply|called|by))*[\s\"'(]*\Z",
     re.IGNORECASE,
@@ -869,6 +921,8 @@ def _is_same_name(name: str, form: str, key: TextKey) -> bool:
             and len(shorter[-1]) > 2
             and not set(said) & _FUNCTION
         ):
+            return True
+        if said[: len(wanted)] == wanted and not set(said) & _FUNCTION:
             return True
         if len(wanted) > 1 and len(said) > 1 and (said[0], said[-1]) == (wanted[0], wanted[-1]):
             return True
