@@ -20,7 +20,7 @@ MAX_SCOPE_CHARS = 60  # of a negation before a choice
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MARK = f"{BOLD}{BOLD_END}{BOX}{BOX_END}"
 # Words after a letter alone. "I would", "I can" and "A dog" are no letters.
-_VERBS = r"(?:here|as|then|alone|correctly|accurately|directly|is|isn't|are|aren't|seems?|appears?|fits?|matches|works?|holds?|gives?|has|doesn't|does|remains?|makes?|follows|says|describes|states|corresponds|represents|satisfies|and|or|nor|but|because|since|fails|contradicts|over|rather|instead)"
+_VERBS = r"(?:it|here|as|then|alone|correctly|accurately|directly|is|isn't|are|aren't|seems?|appears?|fits?|matches|works?|holds?|gives?|has|doesn't|does|remains?|makes?|follows|says|describes|states|corresponds|represents|satisfies|and|or|nor|but|because|since|fails|contradicts|over|rather|instead)"
 _ORDINALS = {
     "first": 1,
     "second": 2,
@@ -65,8 +65,12 @@ _DENIED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AFTER = re.compile(
-    r"\b(?:wrong|incorrect|false|eliminated|excluded|rejected|discarded|invalid|impossible|implausible|unlikely|irrelevant|inaccurate|ruled out|not|out|isn't|aren't|doesn't|don't|"
-    r"cannot|can't|won't|fails?|contradicts?|incompatible|distractors?|too (?:high|low|big|small|broad|narrow|large|strong|weak)|falsch|nope)\b",
+    r"\b(?:wrong|incorrect|false|eliminated|excluded|rejected|discarded|invalid|impossible|implausible|unlikely|irrelevant|inaccurate|ruled out|out|fails?|contradicts?|"
+    r"incompatible|distractors?|too (?:high|low|big|small|broad|narrow|large|strong|weak)|falsch|nope)\b"
+    r"|(?:\b(?:is|are|was|were|be|seems?|looks?|would be|am) not|\b(?:isn't|aren't|wasn't|weren't)|\bnot)\s+(?:\w+ ){0,2}?(?:correct|right|true|it|the|an?|valid|possible|supported|accurate|what|"
+    r"relevant|applicable|plausible|one|among|enough|my|in|as)\b"
+    r"|(?:\b(?:does|do|did|can|could|would|will) not|\bcannot|\b(?:doesn't|don't|didn't|can't|couldn't|wouldn't|won't))\s+(?:\w+ ){0,2}?(?:be|fit|work|match|apply|satisfy|explain|make|hold|"
+    r"answer|follow|meet|qualify|correspond|describe|address|count)\b|\b(?:is|are|was|were)(?:n't| not)\s*\Z",
     re.IGNORECASE,
 )
 _CONFIRMED = re.compile(

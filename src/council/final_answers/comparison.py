@@ -604,7 +604,7 @@ _OPPOSITE_WORDS = (
     "positive/negative valid/invalid true/false left/right up/down enable/disable prime/composite open/closed "
     "early/late earlier/later"
 )
-_OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSITE_WORDS.split())
+OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSITE_WORDS.split())
 
 
 def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
@@ -653,7 +653,7 @@ def _are_opposites(one: Sequence[str], other: Sequence[str]) -> bool:
     if len(one) != len(other):
         return False
     pairs = [frozenset(pair) for pair in zip(one, other, strict=True) if pair[0] != pair[1]]
-    return len(pairs) == 1 and pairs[0] in _OPPOSITES
+    return len(pairs) == 1 and pairs[0] in OPPOSITES
 
 
 def _differ_in_case(a: str, b: str) -> bool:

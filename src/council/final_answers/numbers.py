@@ -94,10 +94,11 @@ _FRACTION_WORDS = re.compile(
     rf"\b(?:(?P<whole>\d+) and )?(?P<count>an?|\d+)[ -](?P<name>{_FRACTION_NAME})\b(?! (?:place|time|one|century|day))",
     re.I,
 )
+_HALF_A = re.compile(r"\bhalf an? (?=\w)", re.I)
 _BARE_HALF = re.compile(r"\bhalf\b(?! an?\b)", re.I)
 # "one" that is no number: "the only one", "one of them"
 _ONE = re.compile(
-    r"(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bonly )(?<!\bno )(?<!\bany )(?<!\bevery )(?<!\beach )(?<!\bwhich )(?<!\bother )"
+    r"(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bonly )(?<!\bno )(?<!\bany )(?<!\bevery )(?<!\beach )(?<!\bwhich )(?<!\bother )(?<!\bhow )(?<!\bif )(?<!\bas )(?<!\bwhen )"
     r"(?<!\bcorrect )(?<!\bright )\bone\b(?! (?:of|that|which|another|who|could|can|might|should|must|would|needs?|by)\b)",
     re.I,
 )
@@ -110,7 +111,9 @@ def replace_number_words(text: str) -> str:
     text = _ONE_WORD.sub(lambda found: str(NUMBER_WORDS[found[0].casefold()]), _ONE.sub("1", text))
     text = _FRACTION_WORDS.sub(_read_fraction_words, text)
     text = re.sub(r"\ban? (?=(?:hundred|thousand|million|billion|dozen)\b)", "1 ", text)
-    return re.sub(r"\b(?:minus|negative) (?=[\d$€£.√])", "-", _BARE_HALF.sub("1/2", text), flags=re.I)
+    return re.sub(
+        r"\b(?:minus|negative) (?=[\d$€£.√])", "-", _BARE_HALF.sub("1/2", _HALF_A.sub("1/2 ", text)), flags=re.I
+    )
 
 
 def _read_fraction_words(found: re.Match[str]) -> str:

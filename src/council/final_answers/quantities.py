@@ -218,11 +218,9 @@ class _Reader:
         """Read the end of "4-5", "4 – 5", "4 to 5"."""
         mark = self.at
         token = self.peek()
-        is_range = (
-            token.kind == "dash"
-            or (token.kind == "word" and token.text in ("to", "bis"))
-            or (token.kind == "op" and token.text == "-")
-        )
+        is_between = re.search(r"\bbetween\s*[$€£]?\s*\Z", self.text[max(0, first.start - 12) : first.start], re.I)
+        is_word = token.kind == "word" and (token.text in ("to", "bis") or (token.text == "and" and is_between))
+        is_range = is_word or token.kind == "dash" or (token.kind == "op" and token.text == "-")
         if not is_range or not digits:
             return None
         if token.kind == "word" and self.peek(1).kind not in ("digits", "mixed", "currency"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from council.final_answers.comparison import read_statement
+from council.final_answers.comparison import OPPOSITES, read_statement
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
 from council.final_answers.finder import split_items
 from council.final_answers.markup import BOLD, BOLD_END, BOX, BOX_END, strip_marks, to_plain
@@ -33,7 +33,7 @@ _REASON = re.compile(
 )
 _CONCLUSION = re.compile(
     r"(?:\A|(?<=[\W_]))(?:so|thus|therefore|hence|consequently|which (?:gives|means|makes|leaves|is)|this (?:gives|means|leaves)|giving|leaving|making|we get|"
-    r"that is|in total|altogether|also|somit|daher|donc)\b[,:]?|\bi\.e\.,?|[⇒→∴]|=>",
+    r"that is|in total|altogether|also|somit|daher|donc)\b[,:]?|\bi\.e\.,?(?! (?:about|approximately|approx|roughly)|\s*[≈~])|[⇒→∴]|=>",
     re.IGNORECASE,
 )
 
@@ -74,6 +74,14 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
     if both := _PLUS_MINUS.search(strip_marks(text)):
         number = read_number(both[1])
         return [number, replace(number, value=-number.value)] if number else []
+    unit, factor = _find_asked_unit(question)
+    in_unit = [
+        chain.sides[-1]
+        for chain in _find_stated(text)
+        if unit and (chain.sides[-1].unit, chain.sides[-1].factor) == (unit, factor)
+    ]
+    if len(in_unit) == 1:
+        return in_unit
     whole = _REMARK.sub("", text)
     whole = whole if find_chains(strip_marks(whole)) else text
     if is_lead:
@@ -112,6 +120,7 @@ _IS_EITHER = re.compile(
     r"\beither\b.*\bor\b|\b(?:two|both) (?:dates|answers|values|possibilities|years|options)\b.*\bor\b",
     re.IGNORECASE | re.DOTALL,
 )
+_AT_VALUE = re.compile(r"\b(?:at|when|for|with|where|if|using|given|taking)\s+(?:\w+\s*=\s*)?\Z", re.IGNORECASE)
 _NOT_STATED = re.compile(
     r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bisn't)\s+(?:be |just |exactly |simply |only |about )?[$€£]?\Z",
     re.IGNORECASE,
@@ -156,6 +165,18 @@ def _choose_chain(chains: Sequence[Chain], text: str, question: str, *, is_lead:
     equations = (
         [] if is_number_first else [chain for chain in chains if len(chain.sides) > 1 or chain.name or chain.has_left]
     )
+    at_value = [
+        chain
+        for chain in equations
+        if chain.name
+        and _AT_VALUE.search(text[: chain.start])
+        and not re.search(rf"(?<!\w){re.escape(chain.name)}(?!\w)", question)
+    ]
+    if at_value and len(at_value) < len(chains):
+        chains = [chain for chain in chains if chain not in at_value]
+        equations = [chain for chain in equations if chain not in at_value]
+    if len(chains) == 1:
+        return chains[0]
     if equations:
         asked = [
             chain for chain in equations if chain.name and re.search(rf"(?<!\w){re.escape(chain.name)}(?!\w)", question)
@@ -171,6 +192,10 @@ def _choose_chain(chains: Sequence[Chain], text: str, question: str, *, is_lead:
         and {chain.sides[-1].word, chain.sides[-1].word.removesuffix("s")}
         & {*nouns, *(noun.removesuffix("s") for noun in nouns)}
     ]
+    asked_words = _content(question) - {_stem(noun) for noun in nouns}
+    shared = [len(_content(_clause_of(text, chain)) & asked_words) for chain in chains]
+    if not is_lead and shared.count(max(shared)) == 1 and max(shared):
+        return chains[shared.index(max(shared))]
     if len(counted) == 1:
         return counted[0]
     if is_number_first:
@@ -181,6 +206,16 @@ def _choose_chain(chains: Sequence[Chain], text: str, question: str, *, is_lead:
     if is_lead:
         return (said or new or list(chains))[0]
     return (said or new or list(chains))[-1]
+
+
+def _clause_of(text: str, chain: Chain) -> str:
+    """Return the part of a sentence that a number stands in."""
+    start = max((found.end() for found in _CLAUSE_END.finditer(text, 0, chain.start)), default=0)
+    end = _CLAUSE_END.search(text, chain.end)
+    return text[start : end.start() if end else len(text)]
+
+
+_CLAUSE_END = re.compile(r"[;,](?=\s)|\b(?:and|but|while|whereas)\b")
 
 
 def fits_number(found: Number, key: Number, question: str) -> Fit:
@@ -306,11 +341,13 @@ _POLAR_ANYWHERE = re.compile(
 )
 _DENIED_BE = re.compile(r"(?:n't|\bnot|\bnever|\bhardly) be\Z", re.IGNORECASE)
 _BOTH = re.compile(
-    r"\byes and no\b|\byes or no\b|\bno and yes\b|\bpartly (?:true|yes)\b|\b(?:both|either) true (?:and|or) false\b",
+    r"\byes ?/ ?no\b|\byes and no\b|\byes or no\b|\bno and yes\b|\bpartly (?:true|yes)\b|\b(?:both|either) true (?:and|or) false\b",
     re.IGNORECASE,
 )
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|may|might|must|should|shall|will|would|am)"
 _TURN = re.compile(r"(?:yes|no)[\s,.—–-]+(?:wait|actually|sorry)[\s,.—–-]+", re.IGNORECASE)
+_SPOKEN_LAST = re.compile(r"\w[^.!?\n]*[:—–,]\s*(yes|no|true|false)[\s.!]*\Z", re.IGNORECASE)
+_SPOKEN_LEAD = re.compile(r"\A(?:[A-Za-z][\w' ]{2,40}, )(?=(?:yes|no)\b)")
 _PHRASES = (
     (
         re.compile(
@@ -321,7 +358,8 @@ _PHRASES = (
     (re.compile(r"\W*(?:i|we) (?:think|believe) so\b", re.IGNORECASE), True),
 )
 _SHORT_ANSWER = re.compile(
-    rf"\W*(?:he|she|it|they|we|you|i|that|this|there)\s+{_AUXILIARY}(?P<not>n't|not|\s+not)?\W*\Z", re.IGNORECASE
+    rf"\W*(?:(?:as far as i (?:can tell|know)|i think|i believe|in fact|yes|no),? )?(?:he|she|it|they|we|you|i|that|this|there)\s+{_AUXILIARY}(?P<not>n't|not|\s+not)?(?=\W*\Z|\s*[:;,—–])",
+    re.IGNORECASE,
 )
 _NEGATIVE = re.compile(
     r"\b(?:not|no|never|none|cannot|neither|nor|without|hardly|nobody|nothing|unable|fails? to|impossible|false|incorrect|untrue|wrong)\b|n't\b|\bunable\b",
@@ -344,11 +382,9 @@ def opens_with_yes_or_no(text: str) -> bool:
 def read_spoken(text: str, question: str) -> list[bool]:
     """Return the yes or no of a sentence that says the word; nothing for one that only repeats the question."""
     plain = strip_marks(text).strip()
-    said = (
-        bool((found := _POLAR.match(plain)) and (found["yes"] or found["no"]))
-        or _POLAR_ANYWHERE.search(plain)
-        or _BOTH.search(plain)
-    )
+    opening = _POLAR.match(plain)
+    is_spoken = any(pattern.search(plain) for pattern in (_POLAR_ANYWHERE, _BOTH, _SPOKEN_LAST, _SPOKEN_LEAD))
+    said = is_spoken or (opening and (opening["yes"] or opening["no"]))
     return read_yes_no(text, question) if said else []
 
 
@@ -359,6 +395,9 @@ def read_yes_no(text: str, question: str) -> list[bool]:
         return [True, False]
     if turn := _TURN.match(plain):
         return read_yes_no(plain[turn.end() :], question)
+    if tail := _SPOKEN_LAST.search(plain):
+        return [tail[1].casefold() in ("yes", "true")]
+    plain = _SPOKEN_LEAD.sub("", plain)
     found = _POLAR.match(plain)
     if found and (found["yes"] or found["no"] or (found["hedge"] and found["not2"])):
         denials = bool(found["not"]) + bool(found["not2"])
@@ -457,15 +496,24 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     if _NEGATIVE.search(asked_text) or not asked_at:
         return None
     asked = {_stem(word) for word in re.findall(r"[^\W_]{3,}", asked_text.casefold())} - _SMALL
-    clauses = re.split(
-        r"[,;:—–]|\b(?:because|since|so|therefore|thus|hence|which means|meaning)\b", text, flags=re.IGNORECASE
-    )
+    text = re.split(r"(?<=\w),? (?:because|since|as) ", text, maxsplit=1)[0]
+    clauses = re.split(r"[,;:—–]|\b(?:so|therefore|thus|hence|which means|meaning)\b", text, flags=re.IGNORECASE)
     clause = max(reversed(clauses), key=lambda one: len(_content(one) & asked))
     said = _content(clause)
     prefixes = ("in", "un", "im", "il", "ir", "dis", "non")
     opposites = {word for word in said if any(word == prefix + one for prefix in prefixes for one in asked)}
     said |= {one for one in asked for word in opposites if word.endswith(one)}
-    denied = [found[1] for found in re.finditer(r"\bnot (?:an?|the) ([\w ]+)", text, re.IGNORECASE)]
+    for pair in OPPOSITES:
+        for word in pair:
+            if _stem(word) in asked and _stem(next(iter(pair - {word}))) in said and _stem(word) not in said:
+                opposites.add(word)
+                said.add(_stem(word))
+    denied = [
+        found[1]
+        for found in re.finditer(
+            r"\b(?:not|rather than|instead of)(?: an?| the| for| in| by| of| on)? ([\w ]+)", text, re.IGNORECASE
+        )
+    ]
     if any({_stem(word) for word in re.findall(r"[^\W_]{3,}", words.casefold())} <= asked for words in denied):
         return False
     shared = len(asked & said)
@@ -555,12 +603,7 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
         ):
             return [first.readings, second.readings]
     asked = {_stem(word) for word in re.findall(r"[^\W\d_]{3,}", question.casefold())} - _SMALL
-    near = [
-        row
-        for row in rows
-        if {_stem(word) for word in re.findall(r"[^\W\d_]{3,}", plain[max(0, row.start - 25) : row.start].casefold())}
-        & asked
-    ]
+    near = [row for row in rows if _shares_word(plain[max(0, row.start - 25) : row.start], asked)]
     if len(near) == 1:
         return [near[0].readings]
     return [rows[0 if is_lead and "=" not in plain else -1].readings]
@@ -578,6 +621,11 @@ def _spell_ordinals(text: str) -> str:
     return _ORDINAL_DAY.sub(lambda found: f"{_ORDINAL_DAYS[found[0].casefold()]}th", text)
 
 
+def _shares_word(text: str, asked: set[str]) -> bool:
+    words = re.findall(r"[^\W\d_]{3,}", text.casefold())
+    return any(word.startswith(one[: max(3, len(one) - 1)]) for word in words for one in asked)
+
+
 def fits_days(found: tuple[Day, ...], key: Day, question: str) -> Fit:
     fits = [_fits_day(day, key, question) for day in found]
     return "right" if all(fits) else "ambiguous" if any(fits) else "wrong"
@@ -592,8 +640,23 @@ def _fits_day(day: Day, key: Day, question: str) -> bool:
     )
 
 
+_PAST_OR_TO = re.compile(r"\b(quarter|half|\d{1,2})(?: minutes)? (past|to) (\d{1,2})\b(?![:.]?\d)", re.IGNORECASE)
+
+
+def _spell_time(text: str) -> str:
+    """Return a text with "3:15" for "quarter past three"."""
+
+    def read(found: re.Match[str]) -> str:
+        name = found[1].casefold()
+        minutes = {"quarter": 15, "half": 30}.get(name) or int(name)
+        total = int(found[3]) * 60 + (minutes if found[2].casefold() == "past" else -minutes)
+        return f"{total // 60}:{total % 60:02}"
+
+    return _PAST_OR_TO.sub(read, replace_number_words(text)) if re.search(r"\b(?:past|to)\b", text) else text
+
+
 def read_times(text: str, *, is_lead: bool) -> list[TimeRead]:
-    plain = strip_marks(_REMARK.sub("", text))
+    plain = _spell_time(strip_marks(_REMARK.sub("", text)))
     rows = find_times(plain) or find_times(strip_marks(text))
     for first, second in zip(rows, rows[1:], strict=False):
         if re.fullmatch(r"\s*(?:or|oder)\s*(?:at )?", plain[first[1] : second[0]], re.IGNORECASE):
@@ -659,8 +722,8 @@ def split_list(text: str, *, is_key: bool = False) -> list[str]:
         rows = re.split(r"\s*(?:→|->|⇒)\s*", plain)
     elif "\n" in plain:
         rows = plain.split("\n")
-    elif re.search(r"\s[>|<]\s", plain):
-        rows = re.split(r"\s+[>|<]\s+", plain)
+    elif re.search(r"\s[>|<≤≥]\s", plain):
+        rows = re.split(r"\s+[>|<≤≥]\s+", plain)
     elif "," in plain:
         rows = [
             part
@@ -910,7 +973,10 @@ def _list_names(text: str) -> list[str]:
 
 
 def _is_same_name(name: str, form: str, key: TextKey) -> bool:
-    said, wanted = name.split(), form.split()
+    said, wanted = (
+        [word for n, word in enumerate(words) if n or len(words) == 1 or word not in _FOREIGN_ARTICLES]
+        for words in (name.split(), form.split())
+    )
     if not said or not wanted:
         return False
     if key.is_person and len(said) <= 5:
@@ -931,6 +997,9 @@ def _is_same_name(name: str, form: str, key: TextKey) -> bool:
     ) - _GENERIC:
         return True
     return _are_alike(said, wanted) and not is_code(form)
+
+
+_FOREIGN_ARTICLES = frozenset(("der", "die", "das", "le", "la", "les", "el", "los", "il", "lo", "l"))
 
 
 def _are_alike(a: Sequence[str], b: Sequence[str]) -> bool:
