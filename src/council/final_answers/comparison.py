@@ -272,6 +272,11 @@ def _read_statement(text: str, question: _Question) -> bool | None:
     return _count_negations(text) % 2 == 0
 
 
+def asks_literal(question: str) -> bool:
+    """Return whether a question asks for something of which every character counts."""
+    return _LITERAL.search(question) is not None
+
+
 def read_statement(text: str, question: str) -> bool | None:
     """Return whether a sentence says the statement of a question with yes or no, or denies it; None for any other."""
     return _read_statement(

@@ -81,7 +81,7 @@ _CORRECTION = re.compile(
 _ASIDE = re.compile(
     r"[^\w]*(?:let me know|i hope|hope (?:this|that)|feel free|would you like|if you (?:have|need|want|'d)|happy to|is there anything|"
     r"check\b|to check|checking|we can (?:check|verify)|(?:quick |sanity )?(?:check|verification|proof)\b|verif\w+|note\b|nb\b|p\.?s\b|remark|confidence|explanation|reasoning|"
-    r"rationale|justification|why\b|hint|source|reference|caveat|disclaimer|assum(?:ing|ption)|given\b|step \d|part \d|for (?:reference|comparison|context)|"
+    r"rationale|justification|why\b|hint|sources?:|references?:|caveat|disclaimer|assum(?:ing|ption)|given\b|step \d|part \d|for (?:reference|comparison|context)|"
     r"let's|let us|we need to|first,? (?:we|let)|question\b|(?:the )?other (?:options|choices)|here'?s (?:why|how)|probe)",
     re.IGNORECASE,
 )
@@ -219,7 +219,8 @@ def _find_others(text: str) -> Iterator[Claim]:
         is_bold = _is_alone(line)
         is_outer = number in (0, len(lines) - 1)
         if len(bare) <= MAX_SHORT_CHARS and not bare.endswith((":", "?")) and not _ASIDE.match(bare):
-            is_short = is_outer and not is_list and len(bare.split()) <= 3 and not _BULLET.match(line)
+            is_step = number == 0 and len(lines) > 1 and re.search(r"=|:\s", bare)
+            is_short = is_outer and not is_list and len(bare.split()) <= 3 and not _BULLET.match(line) and not is_step
             if is_bold or is_short:
                 yield Claim(Strength.ALONE, start, line)
     spans = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from council.answer_text import find_refusal
@@ -15,22 +15,26 @@ from council.final_answers.finder import Claim, Strength, find_claims, is_aside,
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.quantities import Number, read_number
 from council.final_answers.values import parse_answer
+from council.language import detect_language
 
 Mark = Literal["right", "wrong", "ambiguous", "unreadable"]
 ListForm = Literal["", "ordered", "set"]
 Kind = Literal["choice", "number", "yes/no", "date", "time", "list", "text"]
 _YES_KEYS = re.compile(r"yes|true|correct|ja|oui|sí|si|vrai|wahr|richtig|verdadero", re.IGNORECASE)
 _NO_KEYS = re.compile(r"no|false|incorrect|nein|non|faux|falsch|falso", re.IGNORECASE)
-_WHEN = re.compile(r"\b(?:when|date|year|day|month|deadline|wann|quand|cuándo)\b", re.IGNORECASE)
+_WHEN = re.compile(
+    r"\b(?:when|deadline|(?:what|which) (?:\w+ )?(?:year|date|day)|(?:year|date) (?:was|is|did|of)|wann|quand|cuándo|welche[mns]? (?:jahr|tag|datum)|quelle (?:année|date))\b",
+    re.IGNORECASE,
+)
 _NO_ANSWER = re.compile(
     r"\b(?:it|that|this|the \w+|answer)? ?(?:really |largely |entirely |all )?(?:depends|varies)\b|\b(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|impossible to|not possible to|hard to|difficult to) "
     r"(?:be |reliably |definitively |accurately |really |fully |provide |give |say |you )*(?:determined?|say|tell|answer(?:ed)?|know|given?|provided?|see|verif\w+|confirm|find|compute|calculated?|stated?|decided?|identif\w+|help|access|a definit\w+|an? (?:exact|single|specific|final))\b"
-    r"|\b(?:not enough|insufficient|more) (?:information|data|context|details?|evidence)\b|\b(?:i|we) (?:do not|don't) (?:know|have)\b|\b(?:unknown|undetermined|indeterminate|unclear|inconclusive)\b|\bno (?:answer|definitive|clear answer)\b|"
+    r"|\b(?:not enough|insufficient|more) (?:information|data|context|details?|evidence)\b|\b(?:i|we) (?:do not|don't) (?:know|have)\b|\b(?:unknown|undetermined|indeterminate|unclear|inconclusive)\b|\bno (?:answer|definitive|clear answer)\b|\bn'est pas (?:mentionné|indiqué|précisé|connu)|\bnicht (?:erwähnt|angegeben|bekannt|bestimmbar)|\bno se (?:menciona|indica|puede)|"
     r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional|the|at least)\b|\brather not\b|\bprefer not to\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell)\b|\bnot (?:stated|given|specified|provided|known)\b",
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
-    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|we get|than|have|with|so|then|approximately|about)|[=:+×(,*/-]|\\frac\{?)\s*\Z"
+    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about)|[=:+×({,*/-]|\\frac\{?)\s*\Z"
 )
 
 
@@ -45,6 +49,7 @@ class Question:
     text: str = ""
     choices: tuple[str, ...] = ()
     items: ListForm = ""
+    language: str = "en"  # of the reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,9 @@ _Decided = tuple[list[str], list[readings.Fit]]
 
 def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -> _Decided | None:
     """Return the answers of the claim that decides, with the fit of each to the key; None if none can be read."""
+    if kind == "number":
+        languages = {detect_language(reply, question.text), detect_language(reply)}
+        question = replace(question, language=next((one for one in languages if one != "en"), "en"))
     groups = find_claims(reply)
     strong = [group for group in groups if group[0].strength >= Strength.SENTENCE]
     for group in strong:
@@ -160,6 +168,8 @@ def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -
             return _join_claims(reply, read, groups, question, kind, key)
         if all(_NO_ANSWER.search(strip_marks(claim.text)) for claim in group):
             return None
+    if not strong and (open_answers := _read_open(groups, reply, question, kind, key)):
+        return open_answers
     says_yes_or_no = kind == "yes/no" and readings.opens_with_yes_or_no(to_plain(reply))
     if not strong and (find_refusal(reply) or (not says_yes_or_no and _has_no_answer(groups, reply, question, key))):
         return None
@@ -185,7 +195,8 @@ def _decide_weak(
         is_decisive = group[0].strength == Strength.EMPHASIS or (
             group[0].strength == Strength.CONCLUSION and len(group[-1].text.split()) <= MAX_DECISIVE_WORDS
         )
-        if read[-1][1] == ["wrong"] and (kind == "list" or (kind == "text" and not is_decisive)):
+        is_part = kind == "date" and "?" in read[-1][0][0]  # a date in full comes first
+        if is_part or (read[-1][1] == ["wrong"] and (kind == "list" or (kind == "text" and not is_decisive))):
             weak = weak or read[-1]
             continue
         return read[-1]
@@ -289,6 +300,11 @@ _TENTATIVE = re.compile(
 )
 
 
+def _drop_remark(text: str) -> str:
+    """Return a sentence without "…, depending on the year"."""
+    return re.sub(r"(?<=\w),? \(?(?:it )?depend(?:s|ing)\b.*", "", text) if re.search(r"\d", text) else text
+
+
 def _leaves_items_open(groups: list[list[Claim]], key: AnswerKey) -> bool:
     """Return whether a sentence names an item of the key and leaves open which other one belongs to the list."""
     wanted = key.value if isinstance(key.value, tuple) else ()
@@ -301,10 +317,37 @@ def _leaves_items_open(groups: list[list[Claim]], key: AnswerKey) -> bool:
     return False
 
 
+_LEFT_OPEN = re.compile(
+    r"\b(?:both|either) (?:one |of (?:these|them) )?(?:answers?|readings?|interpretations?|values?|dates?|results?|options?|may|can|could|might|is|are)\b|\bsources (?:differ|disagree)\b|\bopen to interpretation\b",
+    re.IGNORECASE,
+)
+_CONDITIONAL = re.compile(r"(?:\A|(?<=[.;\n])\s*)\W*(?:If|Assuming)\b[^:,]{0,80}[:,]")
+
+
+def _read_open(
+    groups: list[list[Claim]], reply: str, question: Question, kind: Kind, key: AnswerKey | None
+) -> _Decided | None:
+    """Return several answers that a reply gives without a decision: "some say X, others Y; either may be right"."""
+    sentences = [strip_marks(text) for _, text in split_sentences(to_plain(reply))]
+    conditional = _CONDITIONAL.split(strip_marks(to_plain(reply)))[1:]
+    is_open = any(_LEFT_OPEN.search(text) for text in sentences[:1] + sentences[-1:])
+    if kind in ("choice", "yes/no") or not (is_open or len(conditional) > 1):
+        return None
+    texts = [claim.text for group in groups for claim in group if is_open or claim.strength <= Strength.CONCLUSION]
+    texts = texts if is_open else conditional
+    parts = [part for text in texts for part in re.split(r",\s+(?=others?\b|and\b|while\b|or\b)|\n|:\s", text)]
+    found = [one for part in parts if (one := _read_claim(Claim(Strength.LAST, 0, part), question, kind, key))]
+    fits = {fit for _, row in found for fit in row}
+    if key is not None:
+        return (["", "?"], ["right", "wrong"]) if {"right", "wrong"} <= fits else None
+    answers = list(dict.fromkeys(answer for row, _ in found for answer in row))
+    return (answers, ["wrong"] * len(answers)) if len(answers) > 1 else None
+
+
 def _has_no_answer(groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None) -> bool:
     """Return whether a reply without a label says that it gives no answer, or breaks off."""
     plain = strip_marks(to_plain(reply)).rstrip()
-    if len(plain) > MIN_CUT_CHARS and _CUT_OFF.search(plain):
+    if len(plain) > MIN_CUT_CHARS and (_CUT_OFF.search(plain) or reply.rstrip().endswith(("{", "\\"))):
         return True
     if (key is not None and _NO_ANSWER.search(key.answer)) or any(map(_NO_ANSWER.search, question.choices)):
         return False
@@ -313,7 +356,7 @@ def _has_no_answer(groups: list[list[Claim]], reply: str, question: Question, ke
     sentences = [strip_marks(text).strip() for _, text in split_sentences(to_plain(reply))]
     stated = [text for text in sentences if not text.endswith("?") and not is_aside(text)]
     shown = [*stated[:1], *stated[-1:], *(text for text in sentences[-1:] if text.endswith("?"))]
-    return any(_NO_ANSWER.search(re.split(r"\b(?:but|however)\b", text)[-1]) for text in shown)
+    return any(_NO_ANSWER.search(_drop_remark(re.split(r"\b(?:but|however)\b", text)[-1])) for text in shown)
 
 
 def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | None) -> _Decided | None:
@@ -326,7 +369,9 @@ def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | N
     if kind == "number":
         numbers = readings.read_numbers(claim.text, question.text, is_lead=is_lead)
         fits = [
-            readings.fits_number(one, key.value, question.text) if key and isinstance(key.value, Number) else "wrong"
+            readings.fits_number(one, key.value, question.text, question.language)
+            if key and isinstance(key.value, Number)
+            else "wrong"
             for one in numbers
         ]
         return _if_any([readings.number_text(one, question.text) for one in numbers], fits)

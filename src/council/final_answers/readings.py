@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from council.final_answers.comparison import OPPOSITES, read_statement
+from council.final_answers.comparison import OPPOSITES, asks_literal, read_statement
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
 from council.final_answers.finder import split_items
 from council.final_answers.markup import BOLD, BOLD_END, BOX, BOX_END, strip_marks, to_plain
@@ -20,12 +20,13 @@ from council.final_answers.numbers import replace_number_words
 from council.final_answers.quantities import Chain, Number, find_chains, read_number
 from council.final_answers.units import look_up
 from council.final_answers.values import name_key, parse_answer
-from council.language import detect_language
 
 Fit = Literal["right", "wrong", "ambiguous"]
 _MARK = f"{BOLD}{BOLD_END}{BOX}{BOX_END}"
 _BOLD_SPAN = re.compile(f"{BOLD}([^{BOLD}{BOLD_END}]+){BOLD_END}")
-_REMARK = re.compile(r"(?<=\S)\s*\((?=[^()]*[A-Za-z=≈])[^()]{2,}\)|(?<=\S)\s*\[(?=[^\[\]]*[A-Za-z])[^\[\]]*\]")
+_REMARK = re.compile(
+    r"(?<=[\w.%\"'!?\ue003])\s*\((?=[^()]*[A-Za-z=≈])[^()]*\)|(?<=\S)\s*\[(?=[^\[\]]*[A-Za-z])[^\[\]]*\]"
+)
 _REASON = re.compile(
     r"(?:[,;.]?\s+(?:because|since|given that|as (?:the|it|there|we|they|this)|which (?:is|are|was|were)|where|rounded|rounding|rather than|instead of|not|"
     r"compared|assuming|due to|if (?:you|we|the|it)|based on|according to|after|from)\b|\s[—–]\s|;\s).*",
@@ -218,7 +219,7 @@ def _clause_of(text: str, chain: Chain) -> str:
 _CLAUSE_END = re.compile(r"[;,](?=\s)|\b(?:and|but|while|whereas)\b")
 
 
-def fits_number(found: Number, key: Number, question: str) -> Fit:
+def fits_number(found: Number, key: Number, question: str, language: str = "en") -> Fit:
     """Return whether a number is that of the key, at the digits of the key."""
     asks_percent = _PERCENT.search(question) is not None
     if found.high is not None or key.high is not None:
@@ -228,7 +229,7 @@ def fits_number(found: Number, key: Number, question: str) -> Fit:
     if found.other is not None:
         second = Number(found.other, found.unit, found.factor, Fraction(1), word=found.word)
         if _is_equal(second, key, asks_percent, question):
-            return "ambiguous" if detect_language(question) == "en" else "right"
+            return "ambiguous" if language == "en" else "right"
     return "wrong"
 
 
@@ -336,7 +337,7 @@ _POLAR = re.compile(
     re.IGNORECASE,
 )
 _POLAR_ANYWHERE = re.compile(
-    rf"\b(?:so|therefore|thus|hence|answer is|answer would be|is|are|was|to be|be|as|remains|say|conclusion|verdict)[\s,:(\"'{_MARK}]+(?P<not>(?:definitely |certainly |actually |in fact )?not |indeed |clearly |therefore )?(?:(?P<yes>yes|true|correct|right)|(?P<no>no|false|incorrect|wrong|untrue))(?=[\s{_MARK}\"')]*(?:[.,;:!—–-]|\Z|\n| (?:because|since|as|for|that|to|here|indeed|overall)\b))",
+    rf"\b(?:so|therefore|thus|hence|answer is|answer would be|is|are|was|to be|be|as|remains|say|conclusion|verdict)[\s,:(\"'{_MARK}]+(?P<not>(?:definitely |certainly |actually |in fact )?not |indeed |clearly |therefore )?(?:(?P<yes>yes|true|correct|right)|(?P<no>no|false|incorrect|wrong|untrue))(?=[\s{_MARK}\"')]*(?:[.,;:!—–-]|\Z|\n| (?:because|since|as|for|that|here|indeed|overall)\b))",
     re.IGNORECASE,
 )
 _DENIED_BE = re.compile(r"(?:n't|\bnot|\bnever|\bhardly) be\Z", re.IGNORECASE)
@@ -346,15 +347,16 @@ _BOTH = re.compile(
 )
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|may|might|must|should|shall|will|would|am)"
 _TURN = re.compile(r"(?:yes|no)[\s,.—–-]+(?:wait|actually|sorry)[\s,.—–-]+", re.IGNORECASE)
-_SPOKEN_LAST = re.compile(r"\w[^.!?\n]*[:—–,]\s*(yes|no|true|false)[\s.!]*\Z", re.IGNORECASE)
+_SPOKEN_LAST = re.compile(
+    r"\w[^.!?\n]*[:—–,]\s*(yes|no|true|false)[\s.!]*\Z|(?:->|→|=>|⇒)\s*(?P<short>yes|no|true|false|[yn])[\s.!]*\Z|\A\W*(?P<letter>[yn])\W*\Z",
+    re.IGNORECASE,
+)
 _SPOKEN_LEAD = re.compile(r"\A(?:[A-Za-z][\w' ]{2,40}, )(?=(?:yes|no)\b)")
+_DENYING = (
+    r"\W*(?:(?:i|we) (?:do not|don't) (?:think|believe) so|not (?:really|at all|quite|exactly|necessarily)|hardly)\b"
+)
 _PHRASES = (
-    (
-        re.compile(
-            r"\W*(?:i|we) (?:do not|don't) (?:think|believe) so\b|\W*not necessarily\b|\W*hardly\b", re.IGNORECASE
-        ),
-        False,
-    ),
+    (re.compile(_DENYING, re.IGNORECASE), False),
     (re.compile(r"\W*(?:i|we) (?:think|believe) so\b", re.IGNORECASE), True),
 )
 _SHORT_ANSWER = re.compile(
@@ -395,8 +397,11 @@ def read_yes_no(text: str, question: str) -> list[bool]:
         return [True, False]
     if turn := _TURN.match(plain):
         return read_yes_no(plain[turn.end() :], question)
+    for pattern, value in _PHRASES:
+        if pattern.match(plain):
+            return [value]
     if tail := _SPOKEN_LAST.search(plain):
-        return [tail[1].casefold() in ("yes", "true")]
+        return [(tail[1] or tail["short"] or tail["letter"]).casefold() in ("yes", "y", "true")]
     plain = _SPOKEN_LEAD.sub("", plain)
     found = _POLAR.match(plain)
     if found and (found["yes"] or found["no"] or (found["hedge"] and found["not2"])):
@@ -426,9 +431,6 @@ def read_yes_no(text: str, question: str) -> list[bool]:
             _DENIED_BE.search(plain[: last.start() + 2])
         )
         return [bool(last["yes"]) != is_denied]
-    for pattern, value in _PHRASES:
-        if pattern.match(plain):
-            return [value]
     if short := _SHORT_ANSWER.match(plain):
         return [not short["not"]]
     phrase = parse_answer(plain, question)
@@ -496,9 +498,11 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     if _NEGATIVE.search(asked_text) or not asked_at:
         return None
     asked = {_stem(word) for word in re.findall(r"[^\W_]{3,}", asked_text.casefold())} - _SMALL
-    text = re.split(r"(?<=\w),? (?:because|since|as) ", text, maxsplit=1)[0]
+    text = re.split(r"(?<=\w),? (?:because|since) |, as ", text, maxsplit=1)[0]
     clauses = re.split(r"[,;:—–]|\b(?:so|therefore|thus|hence|which means|meaning)\b", text, flags=re.IGNORECASE)
-    clause = max(reversed(clauses), key=lambda one: len(_content(one) & asked))
+    clause = max(
+        reversed(clauses), key=lambda one: sum(any(_is_akin(word, other) for other in _content(one)) for word in asked)
+    )
     said = _content(clause)
     prefixes = ("in", "un", "im", "il", "ir", "dis", "non")
     opposites = {word for word in said if any(word == prefix + one for prefix in prefixes for one in asked)}
@@ -516,12 +520,24 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     ]
     if any({_stem(word) for word in re.findall(r"[^\W_]{3,}", words.casefold())} <= asked for words in denied):
         return False
-    shared = len(asked & said)
+    shared = sum(any(_is_akin(word, other) for other in said) for word in asked)
     if not asked or not said or _OPEN.search(clause):
         return None
     if shared / len(asked) < 0.5 and (shared < 2 or shared / len(said) < 0.75):
         return None
     return (len(_NEGATIVE.findall(clause)) + len(opposites)) % 2 == 0
+
+
+def _is_akin(a: str, b: str) -> bool:
+    """Return whether two stems are of one word, as "convergent" and "converges"."""
+    return a == b or (
+        min(len(a), len(b)) >= MIN_STEM
+        and a[:MIN_STEM] == b[:MIN_STEM]
+        and a[: min(len(a), len(b)) - 2] == b[: min(len(a), len(b)) - 2]
+    )
+
+
+MIN_STEM = 5
 
 
 def _content(text: str) -> set[str]:
@@ -603,6 +619,7 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
         ):
             return [first.readings, second.readings]
     asked = {_stem(word) for word in re.findall(r"[^\W\d_]{3,}", question.casefold())} - _SMALL
+    asked -= _TIME_WORDS
     near = [row for row in rows if _shares_word(plain[max(0, row.start - 25) : row.start], asked)]
     if len(near) == 1:
         return [near[0].readings]
@@ -619,6 +636,12 @@ _ORDINAL_DAY = re.compile(rf"\b(?:{'|'.join(sorted(_ORDINAL_DAYS, key=len, rever
 
 def _spell_ordinals(text: str) -> str:
     return _ORDINAL_DAY.sub(lambda found: f"{_ORDINAL_DAYS[found[0].casefold()]}th", text)
+
+
+_TIME_WORDS = {
+    _stem(word)
+    for word in "day days date year years month months week weeks after before later earlier when what which come comes time".split()
+}
 
 
 def _shares_word(text: str, asked: set[str]) -> bool:
@@ -695,7 +718,7 @@ def has_items(text: str, wanted: Sequence[str], *, is_set: bool) -> bool:
         return False
     start, end = min(places)[0], max(end for _, end in places)
     is_more = re.search(r"(?:,|;|&|\band|\bor)\s*\Z", plain[:start]) or re.match(
-        r"\s*(?:\([^()]*\)\s*)?(?:,?\s*(?:and|or|&|plus)\b|;\s*\w+\s*[,;.]|,\s*(?:[A-Z]\w*|\d+)\s*(?:,|and\b|\Z))",
+        r"\s*(?:\([^()]*\)\s*)?(?:,?\s*(?:(?:and|or|plus)\b|&)|;\s*\w+\s*[,;.]|,\s*(?:[A-Z]\w*|\d+)\s*(?:,|and\b|\Z))",
         plain[end:],
     )
     return not is_more and fits_items(split_list(plain[start:end]), wanted, fits_item, is_set=is_set)
@@ -778,7 +801,7 @@ def _cut_opening(text: str) -> str:
 
 def _clean_item(item: str) -> str:
     item = strip_marks(item)
-    item = _REMARK.sub("", item)
+    item = re.sub(r"(?<=\w)\s*\([^()]*\)", "", _REMARK.sub("", item))
     item = re.sub(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)](?!\d)|\d{1,2}(?:st|nd|rd|th)\b:?)\s+", "", item)
     item = re.split(r"\s[-–—]\s|:\s", item)[0]
     item = re.sub(r"\A\s*(?:[A-Za-z](?:_?\d)?\s*=\s*|(?:and|then|also|the|or|only|just|both|exactly)\s+)", "", item)
@@ -852,6 +875,10 @@ class TextKey:
 
     forms: tuple[str, ...]
     is_person: bool = False
+    spelling: str = ""  # of an output whose capitals count
+
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def make_text_key(answer: str, question: str) -> TextKey:
@@ -868,7 +895,11 @@ def make_text_key(answer: str, question: str) -> TextKey:
         )
         is not None
     )
-    return TextKey(tuple(dict.fromkeys(filter(None, map(compact, forms)))), is_person)
+    if (day := answer.strip().casefold()) in _WEEKDAYS:
+        forms += [day[:3], day[:4]]
+    bare = strip_marks(to_plain(answer)).strip(" `\"'")
+    is_spelled = asks_literal(question) and re.search(r"[a-z].*[A-Z]|[A-Z].*[A-Z].*[a-z]", bare) is not None
+    return TextKey(tuple(dict.fromkeys(filter(None, map(compact, forms)))), is_person, bare if is_spelled else "")
 
 
 _ENDS_NAME = re.compile(
@@ -904,6 +935,8 @@ _OR_AFTER = re.compile(
 
 def fits_text(text: str, key: TextKey, question: str) -> Fit:
     """Return whether a claim names the text of the key."""
+    if key.spelling and "".join(key.spelling.split()) not in "".join(strip_marks(text).split()):
+        return "wrong"
     plain = spell(re.sub(r"_(?=\d)", "", strip_marks(text)))
     places = list(_find_forms(plain, key))
     said = [(plain[:start], plain[end:]) for start, end in places]
@@ -963,6 +996,7 @@ def _list_names(text: str) -> list[str]:
         names += re.findall(r"\(([^()]+)\)", plain)
     lines = [line for line in plain.split("\n") if line.strip()]
     names += lines[:1] if len(lines) > 1 else []
+    names += [re.sub(r"\A\s*(?:\$|>>>|>|%)\s+", "", line) for line in lines]
     for part in (plain, bare):
         part = _BEFORE_NAME.sub("", part)
         names.append(_ENDS_NAME.split(part, maxsplit=1)[0])
