@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "similarity": set(),
     "answer_text": set(),
-    "final_answers": {"answer_text", "text_cleanup"},
+    "final_answers": {"answer_text", "language"},
     "language": set(),
     "text_cleanup": {"types"},
     "threads": set(),

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
 from council.engine.records import ReportObject, StrongestRow
+from council.final_answers.comparison import Comparison, compare_conclusions
+from council.final_answers.finder import find_last_answer
 from council.money import format_usd
 from council.types import CONCLUSIONS
 
@@ -76,6 +78,9 @@ def compare_strongest(minutes: Minutes) -> StrongestRow | None:
 def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str]:
     """Return whether the answer keeps the recommendation of a draft, and if that is not known, why."""
     verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
+    compared = _compare_final_answers(minutes, said)
+    if compared != "unclear":
+        return compared == "same", ""
     if combined := verdict.get("verdict"):
         own = (said.reply or {}).get("verdict")
         if combined == "DISAGREE":
@@ -87,6 +92,15 @@ def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str
     if details.get("referee") and len(minutes.statements_of(said.seat)) > 1:
         return None, "not_recorded"  # the referee says what the seat recommended at the end, not at first
     return (None, "not_recorded") if shared is None else (said.seat in shared, "")
+
+
+def _compare_final_answers(minutes: Minutes, said: StatementMinutes) -> Comparison:
+    """Compare the final answer of a draft with that of the council, if both state one."""
+    texts = (said.said, str(minutes.verdict.get("answer") or ""))
+    stated = [find_last_answer(text) for text in texts]
+    if not all(stated):
+        return "unclear"
+    return compare_conclusions(stated[0], stated[1], str(minutes.plan.get("question") or ""))
 
 
 def format_strongest(report: ReportObject, *, with_name: bool = True) -> str:

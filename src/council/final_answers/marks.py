@@ -11,7 +11,16 @@ from council.answer_text import find_refusal
 from council.final_answers import readings
 from council.final_answers.choices import LETTERS, fold, read_choice
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
-from council.final_answers.finder import Claim, Strength, find_claims, is_aside, is_corrected, split_sentences, trim
+from council.final_answers.finder import (
+    Claim,
+    Strength,
+    find_claims,
+    find_last_answer,
+    is_aside,
+    is_corrected,
+    split_sentences,
+    trim,
+)
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.quantities import Number, read_number
 from council.final_answers.values import parse_answer
@@ -39,6 +48,7 @@ _CUT_OFF = re.compile(
 
 
 MIN_CUT_CHARS = 12  # of a reply that may be cut off
+MAX_KEY_CHARS = 60  # of an answer that may be a number or a date with a unit
 MAX_DECISIVE_WORDS = 10  # of a concluding sentence that names an answer
 
 
@@ -107,6 +117,15 @@ def make_key(answer: str, question: Question) -> AnswerKey:
             tuple(readings.split_list(to_plain(answer), is_key=True)),
         )
     return AnswerKey(question, answer, "text", readings.make_text_key(to_plain(answer), question.text))
+
+
+def find_kind(reply: str, question: str) -> Kind:
+    """Return the kind of the answer that a reply states, without a key: that of its last line."""
+    said = find_last_answer(reply) or reply.strip()
+    kind = make_key(said, Question(question)).kind if len(said) <= MAX_KEY_CHARS else "text"
+    if kind in ("text", "list") and readings.read_spoken(said, question):
+        return "yes/no"
+    return "text" if kind == "list" else kind
 
 
 def _covers(text: str, start: int, end: int) -> bool:

@@ -52,8 +52,9 @@ _EITHER = re.compile(
     re.IGNORECASE,
 )
 _SAID_BEFORE = re.compile(
-    rf"(?:\b(?:is|are|was|were|be|equals?|gives?|gets?|got|makes?|of|to|costs?|totals?|totall?ing|takes?|needs?|leaves?|has|have|about|approximately|around|roughly|exactly|"
-    rf"only|just|answer|result|total|at|yields?|pays?|remain|contains?|ist|sind|est)|[:=≈])[\s{_MARK}$€£(]*\Z",
+    rf"(?:\b(?:is|are|was|were|be|equals?|gives?|gets?|got|makes?|(?:total|sum|value|count|number|result|average|mean|price|cost) of|(?:comes?|amounts?|adds up|rounds|equal|close|leads?) to|"
+    rf"costs?|totals?|totall?ing|takes?|needs?|leaves?|has|have|about|approximately|around|roughly|exactly|only|just|answer|result|total|yields?|pays?|remain|contains?|ist|sind|est)"
+    rf"|[:=≈])[\s{_MARK}$€£(]*\Z",
     re.IGNORECASE,
 )
 _PERCENT = re.compile(r"percent|per cent|%|prozent|pour ?cent|por ciento", re.IGNORECASE)
@@ -640,7 +641,7 @@ def _spell_ordinals(text: str) -> str:
 
 _TIME_WORDS = {
     _stem(word)
-    for word in "day days date year years month months week weeks after before later earlier when what which come comes time".split()
+    for word in ["day", "days", "date", "year", "years", "month", "months", "week", "weeks", "after", "before", "later", "earlier", "when", "what", "which", "come", "comes", "time"]
 }
 
 
@@ -842,7 +843,7 @@ def fits_item(item: str, wanted: str) -> bool:
     ]
 
 
-_RANKING = frozenset("came come finished followed by then ended up was is in ahead first last next place 1st 2nd 3rd after that finally only".split())  # fmt: skip
+_RANKING = frozenset(["came", "come", "finished", "followed", "by", "then", "ended", "up", "was", "is", "in", "ahead", "first", "last", "next", "place", "1st", "2nd", "3rd", "after", "that", "finally", "only"])  # fmt: skip
 
 
 # Texts

@@ -56,14 +56,14 @@ const pValue = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
 const points = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
 
 function armTable(arms) {
-  const head = ["arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier"];
+  const head = ["arm", "right", "95 %", "ambiguous", "unreadable", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier"];
   return el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, arms.map(armRow)));
 }
 
 function armRow(arm) {
   const { accuracy, against } = arm;
   const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), pValue(against.p_value), against.wrong_to_right, against.right_to_wrong] : ["", "", "", "", ""];
-  const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), arm.usd === null ? "" : money(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3)];
+  const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, arm.ambiguous ?? "", arm.unreadable ?? "", ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), arm.usd === null ? "" : money(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3)];
   return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
 }
 
