@@ -78,9 +78,6 @@ def compare_strongest(minutes: Minutes) -> StrongestRow | None:
 def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str]:
     """Return whether the answer keeps the recommendation of a draft, and if that is not known, why."""
     verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
-    compared = _compare_final_answers(minutes, said)
-    if compared != "unclear":
-        return compared == "same", ""
     if combined := verdict.get("verdict"):
         own = (said.reply or {}).get("verdict")
         if combined == "DISAGREE":
@@ -88,6 +85,9 @@ def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str
         return (own == combined, "") if own else (None, "not_recorded")
     if details.get("leader") == said.seat and verdict.get("outcome"):
         return verdict["outcome"] != "OVERTURNED", ""
+    compared = _compare_final_answers(minutes, said)
+    if compared != "unclear":
+        return compared == "same", ""
     shared = find_shared_by(minutes)
     if details.get("referee") and len(minutes.statements_of(said.seat)) > 1:
         return None, "not_recorded"  # the referee says what the seat recommended at the end, not at first

@@ -155,9 +155,8 @@ def _read_lead(text: str, keys: Sequence[str]) -> ChoiceReading | None:
     before = text[: found.start("letter")][-1:]
     has_sign = bool(found["open"] or strip_marks(found["close"]) or (before and before in _MARK))
     is_named = re.search(r"\b(?:option|choice|answer|letter)\W*\Z", text[: found.start("letter")], re.IGNORECASE)
-    if not (has_sign or is_named):
-        if found["letter"].islower() or not _BARE.match(text, found.start("letter")):
-            return None
+    if not (has_sign or is_named) and (found["letter"].islower() or not _BARE.match(text, found.start("letter"))):
+        return None
     first = re.split(r"[.;\n]|\s[-–—]\s|\bbecause\b|\bsince\b", rest, maxsplit=1)[0] if rest else ""
     if _DENIED_AFTER.match(re.sub(r"\A[\s\ue000-\ue003]*(?:is|are|was)\s+", "", strip_marks(rest))):
         return None
@@ -224,9 +223,8 @@ def _split_clauses(text: str) -> Iterator[tuple[bool, bool, str]]:
             and found["stop"][0] == "."
             and re.search(r"(?:\A|\W)[A-Z]\Z", text[: found.start()])
             and "\n" not in found["stop"]
-        ):
-            if re.match(r"[.\s]+[A-Z]", text[found.start() :]) is None:
-                continue  # "A. the first"
+        ) and re.match(r"[.\s]+[A-Z]", text[found.start() :]) is None:
+            continue  # "A. the first"
         if text[start : found.start()].strip():
             yield turns, is_reason, text[start : found.start()]
             turns = False
@@ -249,12 +247,12 @@ def _find_mentions(clause: str, keys: Sequence[str]) -> Iterator[_Mention]:
         key = keys[choice]
         if len(key) < 2 or keys.count(key) > 1:
             continue
-        pattern = (
+        words = (
             r"[\W_]+(?:(?:the|a|an)[\W_]+)?".join(re.escape(part) for part in key.split(" "))
             if key.replace(" ", "").isalnum()
             else re.escape(key)
         )
-        for found in re.finditer(rf"(?<![\w.]){pattern}(?!\w|[.,]\d)", folded):
+        for found in re.finditer(rf"(?<![\w.]){words}(?!\w|[.,]\d)", folded):
             if found.end() <= len(taken) and not any(taken[found.start() : found.end()]):
                 taken[found.start() : found.end()] = [True] * (found.end() - found.start())
                 rows.append(_Mention(found.start(), found.end(), choice))
@@ -364,7 +362,7 @@ def _match_part(said: str, keys: Sequence[str]) -> int | None:
         "in",
         "and",
     }
-    words = {word for word in re.findall(r"[\w'+#.-]*[\w+#]", said)} - small
+    words = set(re.findall(r"[\w'+#.-]*[\w+#]", said)) - small
     if not words or len(words) > 12:
         return None
     own = [set(re.findall(r"[\w'+#.-]*[\w+#]", key)) - small for key in keys]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,6 +13,7 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 from council.final_answers.dates import TIME_OF_DAY, read_time
+from council.final_answers.markup import read_latex, strip_marks
 from council.final_answers.numbers import SMALL_NUMBERS, place_value, read_exact, spell_numbers
 from council.final_answers.units import is_unit
 from council.final_answers.values import Quantity, Span, compare_answers, parse_answer
@@ -154,9 +154,6 @@ _NOTHING_SAID = re.compile(
 )
 
 
-_SUPERSCRIPTS = re.compile(r"[⁺⁻]?[⁰¹²³⁴-⁹]+")
-_SUBSCRIPTS = re.compile(r"[₀-₉]+")
-_FRACTION = re.compile(r"(?<![-+])\\d?frac\{(\w+)\}\{(\w+)\}")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*\*|__|\*|_)(?=[^\s*_])([^*]*[^\s*_])\1(?![\w*/])")
 _LABEL = re.compile(
     r"\A(?:(?:my|the|final|short|overall|main) )*(?:conclusion|answer|result|recommendation|verdict|decision|solution)\s*(?:[:=]|is(?: that)?\b:?)\s*",
@@ -166,15 +163,7 @@ _LABEL = re.compile(
 
 def _normalize(text: str) -> str:
     """Return a text without marks of Markdown and LaTeX, quotes and labels, on one line."""
-    plain = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", text)
-    plain = _SUPERSCRIPTS.sub(r"^\g<0>", _SUBSCRIPTS.sub(r"_\g<0>", plain))  # "10⁵" is not "105"
-    plain = unicodedata.normalize("NFKC", plain).replace("⁄", "/")
-    plain = plain.translate(str.maketrans("’‘−–“”", "''--\"\""))
-    plain = _FRACTION.sub(r" \1/\2 ", plain)
-    plain = re.sub(r"\\(?:boxed|text|mathrm|mathbf|textbf)\{([^{}]*)\}", r"\1", plain)
-    plain = re.sub(r"\\(?:times|cdot)\b", "×", plain).replace("\\%", "%").replace("\\$", "$")
-    plain = re.sub(r"\\[()\[\],;! ]", " ", plain)
-    plain = re.sub(r"\A\s*\$([^$]*[^$\d\s][^$]*|\d+)\$\s*\Z", r"\1", plain)
+    plain = strip_marks(read_latex(text)).replace("–", "-")
     plain = re.sub(r"(?<=\d)\s*[x*]\s*(?=10\s*(?:\^|\*\*))", " × ", re.sub(r"\"([^\"]*)\"", r"\1", plain))
     plain = re.sub(r"`|(?<!\d)\"|(?<!\w)'|(?<![\ds])(?<!\b[^\W\d_])'(?!\w)", "", plain)  # 5', 5" and x' are values
     plain = _LABEL.sub("", _EMPHASIS.sub(r"\2", " ".join(plain.split())), count=1)

@@ -282,7 +282,7 @@ def _find_contradiction(
 ) -> _Decided | None:
     """Return what the text beside the last line concludes, if that is another answer.
 
-    A conclusion before the last line counts if it says that it is the answer, or if it is right and the last line wrong.
+    A conclusion before the last line counts if it says that it is the answer, or if it is right and the line wrong.
     """
     answers, fits = decided
     if last.strength < Strength.LABEL:

@@ -62,19 +62,21 @@ _SYMBOLS = tuple(
 def to_plain(reply: str) -> str:
     """Return the end of a reply as plain text. Boxed and emphasised parts stand between marks."""
     text = _THINKING.sub("", reply)[-MAX_REPLY_CHARS:]
-    text = _spell_scripts(text).translate(_QUOTES)
-    text = re.sub(r"[\ue000-\ue003]", "", text)
-    text = _STRUCK.sub("", _FENCE.sub("", text))
-    text = _INLINE_MATH.sub(r"\1", text.replace("$$", " "))
-    text = _read_commands(text)
-    for pattern, symbol in _SYMBOLS:
-        text = pattern.sub(symbol, text)
-    text = re.sub(r"([\^_])\{([^{}]{1,40})\}", _read_script, text)
-    text = unicodedata.normalize("NFKC", text).replace("⁄", "/")
+    text = read_latex(_STRUCK.sub("", _FENCE.sub("", re.sub(f"[{MARKS}]", "", text))))
     text = _CODE.sub(lambda found: BOLD + found[2].strip() + BOLD_END, text)
     text = _RULE.sub("", _HEADING.sub("", _LINK.sub(r"\1", text)))
     text = _EMPHASIS.sub(lambda found: BOLD + found[2] + BOLD_END, text)
     return _ITALICS.sub(r"\2", text)
+
+
+def read_latex(text: str) -> str:
+    """Return a text with plain words and signs for LaTeX, and with one form of quotes, fractions and raised numbers."""
+    text = _spell_scripts(text).translate(_QUOTES)
+    text = _read_commands(_INLINE_MATH.sub(r"\1", text.replace("$$", " ")))
+    for pattern, symbol in _SYMBOLS:
+        text = pattern.sub(symbol, text)
+    text = re.sub(r"([\^_])\{([^{}]{1,40})\}", _read_script, text)
+    return unicodedata.normalize("NFKC", text).replace("⁄", "/")
 
 
 def strip_marks(text: str) -> str:

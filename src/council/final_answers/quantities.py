@@ -1,4 +1,4 @@
-"""Quantities in a text: numbers, the values of expressions, and chains of them such as `6 × 7 = 42`, with their units."""
+"""Quantities in a text: numbers, expressions and chains of them such as `6 × 7 = 42`, with their units."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from council.final_answers.units import CURRENCIES, MULTIPLIERS, UNITS, is_unit,
 
 MAX_DIGITS = 60
 MAX_POWER = 400
+MAX_POWER_OF_LARGE = 20  # of a base above a million
 MAX_DEPTH = 12  # of brackets and signs inside each other
 MAX_FACTORIAL = 100
 MAX_NUMBERS = 200
@@ -21,7 +22,7 @@ Value = Fraction | float
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in a unit, and where it stands. `step` is the place value of its last digit, 0 for an exact expression."""
+    """A number in a unit, and its place. `step` is the place value of its last digit, 0 for an exact expression."""
 
     value: Value
     unit: str = ""
@@ -335,7 +336,7 @@ class _Reader:
 def _read_other(digits: str, value: Value) -> Value | None:
     """Return the second reading of "1.200" and "1,200"."""
     if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", digits):
-        return abs(value) * 1000 if value >= 0 else value * 1000
+        return value * 1000
     if re.fullmatch(r"[1-9]\d{0,2},\d{3}", digits):
         return value / 1000
     return None
@@ -552,13 +553,14 @@ def _multiply(a: Value, b: Value) -> Value:
 
 
 def _raise(base: Value, exponent: Value) -> Value:
-    if abs(exponent) > MAX_POWER or (abs(base) > 1e6 and abs(exponent) > 20):
+    power, size = abs(float(exponent)), abs(float(base))
+    if power > MAX_POWER or (size > 1e6 and power > MAX_POWER_OF_LARGE):
         raise OverflowError
     if isinstance(base, Fraction) and exponent == int(exponent):
         return base ** int(exponent)
-    root = float(base) ** float(exponent)
-    if isinstance(root, complex):
-        raise ValueError(root)
+    if base < 0:
+        raise ValueError(base)  # its root is not real
+    root: float = float(base) ** float(exponent)
     return (
         Fraction(round(root))
         if isinstance(base, Fraction) and base == int(base) and round(root) ** 2 == base and exponent == Fraction(1, 2)

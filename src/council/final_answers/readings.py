@@ -1,10 +1,12 @@
 """Readings of a claim by the kind of answer: a number, yes or no, a date, a time, a list, or a text.
 
-A reader returns the answers that fit: none if the claim has no answer of this kind, several if it leaves open which one.
+A reader returns the answers that fit: none if the claim has no answer of this kind, several if it leaves the answer
+open.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -612,7 +614,7 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
             return pair
     full = [one for one in found if any(day.day or day.month for day in one.readings)]
     rows = full or found
-    for first, second in zip(rows, rows[1:], strict=False):
+    for first, second in itertools.pairwise(rows):
         if re.fullmatch(
             r"[\s,]*(?:or|oder|or possibly|or maybe|or perhaps)\s*(?:on |in |the |possibly |maybe )*",
             plain[first.end : second.start],
@@ -641,7 +643,27 @@ def _spell_ordinals(text: str) -> str:
 
 _TIME_WORDS = {
     _stem(word)
-    for word in ["day", "days", "date", "year", "years", "month", "months", "week", "weeks", "after", "before", "later", "earlier", "when", "what", "which", "come", "comes", "time"]
+    for word in [
+        "day",
+        "days",
+        "date",
+        "year",
+        "years",
+        "month",
+        "months",
+        "week",
+        "weeks",
+        "after",
+        "before",
+        "later",
+        "earlier",
+        "when",
+        "what",
+        "which",
+        "come",
+        "comes",
+        "time",
+    ]
 }
 
 
@@ -682,7 +704,7 @@ def _spell_time(text: str) -> str:
 def read_times(text: str, *, is_lead: bool) -> list[TimeRead]:
     plain = _spell_time(strip_marks(_REMARK.sub("", text)))
     rows = find_times(plain) or find_times(strip_marks(text))
-    for first, second in zip(rows, rows[1:], strict=False):
+    for first, second in itertools.pairwise(rows):
         if re.fullmatch(r"\s*(?:or|oder)\s*(?:at )?", plain[first[1] : second[0]], re.IGNORECASE):
             return [first[2], second[2]]
     return [rows[0 if is_lead and "=" not in plain else -1][2]] if rows else []
