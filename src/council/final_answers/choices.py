@@ -95,10 +95,6 @@ class ChoiceReading:
     rejected: frozenset[int] = frozenset()
     is_explicit: bool = False  # whether one is called correct, or nothing but a choice is said
 
-    @property
-    def answers(self) -> tuple[int, ...]:
-        return self.chosen
-
 
 @lru_cache(maxsize=512)
 def fold(text: str) -> str:

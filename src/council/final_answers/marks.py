@@ -190,7 +190,7 @@ def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -
     if not strong and (open_answers := _read_open(groups, reply, question, kind, key)):
         return open_answers
     says_yes_or_no = kind == "yes/no" and readings.opens_with_yes_or_no(to_plain(reply))
-    if not strong and (find_refusal(reply) or (not says_yes_or_no and _has_no_answer(groups, reply, question, key))):
+    if not strong and (find_refusal(reply) or (not says_yes_or_no and _has_no_answer(reply, question, key))):
         return None
     weak = [group for group in groups if group[0].strength < Strength.SENTENCE]
     if kind == "yes/no":
@@ -363,7 +363,7 @@ def _read_open(
     return (answers, ["wrong"] * len(answers)) if len(answers) > 1 else None
 
 
-def _has_no_answer(groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None) -> bool:
+def _has_no_answer(reply: str, question: Question, key: AnswerKey | None) -> bool:
     """Return whether a reply without a label says that it gives no answer, or breaks off."""
     plain = strip_marks(to_plain(reply)).rstrip()
     if len(plain) > MIN_CUT_CHARS and (_CUT_OFF.search(plain) or reply.rstrip().endswith(("{", "\\"))):

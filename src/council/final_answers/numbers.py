@@ -7,7 +7,6 @@ from fractions import Fraction
 
 # Digits
 
-THOUSANDS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)"
 _PLAIN_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _QUOTIENT = re.compile(r"(?:(\d+) )?([-+]?\d+)/(\d+)")
 _POWER = re.compile(r"([-+]?\d{1,4})(?:\^|\*\*)(\d{1,2})")

@@ -10,8 +10,6 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from council.engine.minutes import Minutes
 from council.errors import UsageError
-from council.final_answers.finder import find_last_answer
-from council.final_answers.marks import Question, make_key, mark_reply
 from council.settings.schema import quote_value
 from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, StoredOutcome
 from council.store.run_store import RunStore
@@ -154,6 +152,10 @@ def find_positions(minutes: Minutes) -> dict[str, bool]:
 
 def _holds_value(text: str, value: str, question: str) -> bool | None:
     """Return whether the final answer of a text is this value; None if the text has no final answer that tells."""
+    # Not loaded for runs without a labelled value.
+    from council.final_answers.finder import find_last_answer
+    from council.final_answers.marks import Question, make_key, mark_reply
+
     if not find_last_answer(text) and len(text.split()) > MAX_VALUE_WORDS:
         return None
     mark = mark_reply(text, make_key(value, Question(question)))
