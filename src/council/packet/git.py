@@ -274,6 +274,30 @@ def find_top(root: Path) -> Path | None:
     return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
 
 
+def find_store(path: Path) -> Path | None:
+    """Return the git folder with the objects and the settings of a repository; None if there is none.
+
+    The path is a folder of a work tree, also of a linked one, or a bare repository.
+    """
+    place = path.resolve()
+    if not _is_git_folder(place):
+        top = find_top(place)
+        if top is None:
+            return None
+        place = top / ".git"
+    with contextlib.suppress(OSError, UnicodeDecodeError, ValueError):
+        if place.is_file():  # of a linked work tree or a submodule
+            place = place.parent / place.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        if (shared := place / "commondir").is_file():
+            place = place / shared.read_text(encoding="utf-8").strip()
+        place = place.resolve()
+    return place if _is_git_folder(place) else None
+
+
+def _is_git_folder(place: Path) -> bool:
+    return (place / "HEAD").exists() and (place / "objects").is_dir()
+
+
 def find_prefix(root: Path) -> str:
     """Return the path of a folder in its repository, with a slash at the end; empty at the top or outside of one."""
     root = root.resolve()

@@ -70,6 +70,7 @@ class RunSetup:
     spending: SpendingPlan = NO_SPENDING_PLAN
     batch: BatchLabel | None = None
     look: Literal["redact", "refuse"] | None = None  # what look-ups do with secrets; None: there are no look-ups
+    look_folder: str = ""  # of the look-ups, if it is not that of the run
     check: bool = False
     cache_points: CachePoints = field(default_factory=dict)
     version: str = ""  # that made the run
