@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 from council.engine.records import FindingRow, ReportObject
-from council.evals.statistics import bootstrap_mean, read_interval
+from council.evals.statistics import RESAMPLES, TAILS, Interval, bootstrap_mean, read_interval
 from council.runs.eval_object import IntervalObject
 
 NEAR_LINES = 1  # a finding this close to a line of the bug counts as a hit
@@ -52,11 +53,29 @@ def measure_support(reviews: Sequence[Reviewed]) -> list[SupportObject]:
     rows: list[SupportObject] = []
     for support in range(1, count_judges(reviews) + 1):
         recall = bootstrap_mean([one.is_found(support) for one in reviews if one.has_bug])
-        precision = bootstrap_mean([hit for one in reviews for holders, hit in one.findings if holders >= support])
+        precision = bootstrap_share([[hit for holders, hit in one.findings if holders >= support] for one in reviews])
         p, r = precision.mean, recall.mean
         f1 = None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
         rows.append({"support": support, "recall": recall.as_json(), "precision": precision.as_json(), "f1": f1})
     return rows
+
+
+def bootstrap_share(groups: Sequence[Sequence[bool]], seed: int = 0) -> Interval:
+    """Return the share of true values in all groups, with an interval over groups: findings of one review are alike."""
+    filled = [group for group in groups if group]
+    values = [value for group in filled for value in group]
+    if len(set(values)) < 2 or max(map(len, filled)) == 1:
+        alike = bootstrap_mean(values[: len(filled)], seed)  # as many as there are independent reviews
+        return alike._replace(n=len(values))
+    rng = random.Random(f"bootstrap {seed}")
+    pairs = [(sum(group), len(group)) for group in filled]
+    shares = []
+    for _ in range(RESAMPLES):
+        drawn = rng.choices(pairs, k=len(pairs))
+        shares.append(sum(hits for hits, _ in drawn) / sum(count for _, count in drawn))
+    shares.sort()
+    low, high = (shares[math.ceil(tail * RESAMPLES) - 1] for tail in TAILS)
+    return Interval(sum(values) / len(values), low, high, len(values))
 
 
 def count_judges(reviews: Sequence[Reviewed]) -> int:
