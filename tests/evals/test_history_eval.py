@@ -74,7 +74,8 @@ def test_an_evaluation_on_a_history_that_is_killed_continues_and_asks_nothing_tw
     found = council(*command)
     assert found.code == 0, found.err
     assert [arm["reviews"] for arm in found.json["arms"]] == [9, 9]
-    assert 18 <= len(workspace.provider.log) <= 18 + 2  # only open requests may be sent again
+    # Only requests that were open at the kill may be sent again; one that was recorded may not have been sent at all.
+    assert 18 - 2 <= len(workspace.provider.log) <= 18 + 2
     assert len(workspace.runs()) == 18 and not list(list_run_titles({}, "r"))
     assert council("runs", "--json").json == [] and len(council("runs", "--all", "--json").json) == 18
     git(made.root, "commit", "-q", "--allow-empty", "-m", "Later")  # the repository moves on
