@@ -35,7 +35,9 @@ def run_known_reviewers(
 def check_recall(arms: dict[str, Json], bugs: int) -> None:
     for model, recall in RECALL.items():
         measured = arms[model]["by_support"][0]["recall"]
-        assert measured["mean"] == pytest.approx(sum(finds(model, n, RECALL) for n in range(1, bugs + 1)) / bugs, abs=1e-6)
+        assert measured["mean"] == pytest.approx(
+            sum(finds(model, n, RECALL) for n in range(1, bugs + 1)) / bugs, abs=1e-6
+        )
         assert measured["low"] <= recall <= measured["high"]
 
 

@@ -102,12 +102,12 @@ def eval_command() -> click.Command:
             ["--limit"],
             type=INTEGER,
             metavar="N",
-            help="Use only the first N questions; of gym:NAME, generate N (default 30); of history:PATH, review N commits (default 30).",
+            help="Use only the first N questions; of gym:NAME, generate N (default 30); of history:PATH, review N commits with a bug, and as many without (default 30).",
         ),
         click.Option(
             ["--since"],
             metavar="WHEN",
-            help="Of history:PATH: use commits since this period or day, such as 6m or 2025-01-31 (default 1y).",
+            help="Of history:PATH: use fixes since this day or period, such as 2025-01-31 or 6mo (default 1y).",
         ),
         click.Option(
             ["--seed"],

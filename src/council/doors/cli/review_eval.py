@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,14 +59,11 @@ from council.types import Json
 HISTORY_PREFIX = "history:"
 DEFAULT_REVIEW_ARMS = "judges,quick"
 REVIEWERS = ("judges", "quick")  # the protocols that return findings
-DEFAULT_CASES = 30
-DEFAULT_SINCE = "1y"
-PERIOD = re.compile(r"(\d{1,4}) ?(d|w|m|y)")
-UNITS = {"d": "day", "w": "week", "m": "month", "y": "year"}
-DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+DEFAULT_BUGS = 30
+DEFAULT_SINCE = "1 year ago"
 REVIEW_QUESTION = f"validate {TARGET}"
 SNAPSHOTS, REPORTS = "snapshots", "reports"
-UNREADABLE = "no text that can be reviewed"
+PROGRESS_S = 5.0  # seconds between the lines about the search for cases
 MAX_LISTED_LINES = 5
 
 
@@ -117,11 +113,11 @@ def make_history(runner: Runner, dataset: str, params: Json) -> HistoryRunner:
     if (against := params["against"]) is not None and against not in [arm.name for arm in arms]:
         names = ", ".join(arm.name for arm in arms)
         raise UsageError(f'--against "{against}" is none of the arms, nothing was sent: use one of {names}')
-    limit = params["limit"] or DEFAULT_CASES
+    limit = params["limit"] or DEFAULT_BUGS
     check_limits(None, limit=limit)
     request: CaseRequest = {
         "repository": str(repository.resolve()),
-        "since": read_since(params["since"] or DEFAULT_SINCE),
+        "since": params["since"] or DEFAULT_SINCE,
         "limit": limit,
         "seed": params["seed"],
     }
@@ -129,15 +125,6 @@ def make_history(runner: Runner, dataset: str, params: Json) -> HistoryRunner:
     name = repository.resolve().name.removesuffix(".git") or store.parent.name
     folder = choose_folder(f"{name}.history", params["output"])
     return HistoryRunner(runner, evaluation, folder, params, request, store)
-
-
-def read_since(text: str) -> str:
-    """Return a period such as 1y, or a day, as git reads it."""
-    if found := PERIOD.fullmatch(text.strip().lower()):
-        return f"{format_count(int(found[1]), UNITS[found[2]])} ago"
-    if DAY.fullmatch(text.strip()):
-        return text.strip()
-    raise UsageError(f'--since "{text}" is no period, nothing was sent: use for example 6m, 1y or 2025-01-31')
 
 
 def parse_review_arms(text: str) -> list[Arm]:
@@ -220,7 +207,7 @@ class HistoryRunner(EvalRunner):
         looks = any(arm.options.get(name) for arm in self.evaluation.arms for name in ("look", "explorers"))
         places = write_snapshots(self.store, chosen.cases, folder / SNAPSHOTS, with_files=looks)
         if is_new:
-            chosen = _leave_out_unreadable(chosen, places)
+            chosen = self._leave_out_unreadable(chosen, places)
         if not chosen.cases:
             raise UsageError(
                 f'no commit of "{self.request["repository"]}" since {self.request["since"]} can be reviewed, '
@@ -230,13 +217,29 @@ class HistoryRunner(EvalRunner):
             write_cases(self.folder, chosen)
         return chosen, places
 
+    def _leave_out_unreadable(self, chosen: ChosenCases, places: Mapping[str, Path]) -> ChosenCases:
+        """Return the cases without commits of which nothing can be reviewed."""
+        cases = tuple(case for case in chosen.cases if _is_readable(places[case.id]))
+        if missing := len(chosen.cases) - len(cases):
+            what = f"{format_count(missing, 'commit')} left out: nothing in it can be reviewed"
+            self.runner.print_status([what])
+        return replace(chosen, mined=replace(chosen.mined, cases=cases))
+
     def _find_cases(self) -> ChosenCases:
+        last = time.monotonic()
+
+        def show_progress(bugs: int, commits: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= PROGRESS_S:
+                last = time.monotonic()
+                self.runner.print_status([f"{commits:,} commits read, {format_count(bugs, 'bug')} found"])
+
         mined = find_cases(
             Path(self.request["repository"]),
             since=self.request["since"],
             limit=self.request["limit"],
             seed=self.request["seed"],
-            on_progress=lambda line: self.runner.print_status([clean(line)]),
+            on_progress=show_progress,
         )
         return ChosenCases(self.request, mined)
 
@@ -288,22 +291,12 @@ class HistoryRunner(EvalRunner):
         return path
 
 
-def _leave_out_unreadable(chosen: ChosenCases, places: Mapping[str, Path]) -> ChosenCases:
-    """Return the cases without commits of which no text can be reviewed."""
-
-    def is_readable(case: HistoryCase) -> bool:
-        try:
-            packet = build_packet(places[case.id])
-        except UsageError:  # a partial clone does not have all objects
-            return False
-        return not (packet.refusal or packet.empty)
-
-    cases = tuple(case for case in chosen.cases if is_readable(case))
-    missing = len(chosen.cases) - len(cases)
-    if not missing:
-        return chosen
-    left_out = {**chosen.mined.left_out, UNREADABLE: missing}
-    return replace(chosen, mined=replace(chosen.mined, cases=cases, left_out=left_out))
+def _is_readable(folder: Path) -> bool:
+    try:
+        packet = build_packet(folder)
+    except UsageError:  # a partial clone does not have all objects
+        return False
+    return not (packet.refusal or packet.empty)
 
 
 def _describe_case(case: HistoryCase) -> Iterator[str]:

@@ -100,7 +100,9 @@ async def get_evals(app_state: AppStateDep) -> ApiResponse:
     return ApiResponse({"evals": rows})
 
 
-@eval_router.get("/evals/{id}", response_model=EvalResult | HistoryEvalResult, responses=example_responses(EXAMPLE_RESULT, 404))
+@eval_router.get(
+    "/evals/{id}", response_model=EvalResult | HistoryEvalResult, responses=example_responses(EXAMPLE_RESULT, 404)
+)
 async def get_eval(id: str, app_state: AppStateDep) -> ApiResponse:
     """Return one result: every arm with its intervals and its comparison, and what can be concluded."""
     for one in await _load(app_state):

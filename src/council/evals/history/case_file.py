@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from council.errors import UsageError
-from council.evals.history.cases import Fix, FixedLine, HistoryCase, Mined
+from council.evals.history.cases import Fix, FixedLine, HistoryCase, Mined, Reason
 from council.settings.private_files import replace_named_file
 
 CASES = "cases.json"
@@ -44,7 +44,7 @@ class CasesObject(CaseRequest):
     fixes: int
     traced: int
     left_out: Mapping[str, int]
-    remarks: Sequence[str]
+    is_shallow: bool
     cases: Sequence[Mapping[str, Any]]
 
 
@@ -57,7 +57,7 @@ def write_cases(folder: Path, chosen: ChosenCases) -> None:
         "fixes": mined.fixes,
         "traced": mined.traced,
         "left_out": dict(mined.left_out),
-        "remarks": list(mined.remarks),
+        "is_shallow": mined.is_shallow,
         "cases": [asdict(case) for case in mined.cases],
     }
     text = json.dumps(stored, ensure_ascii=False, indent=2) + "\n"
@@ -86,8 +86,8 @@ def read_cases(folder: Path, request: CaseRequest) -> ChosenCases | None:
             stored["commits"],
             stored["fixes"],
             stored["traced"],
-            dict(stored["left_out"]),
-            tuple(stored["remarks"]),
+            cast("Mapping[Reason, int]", stored["left_out"]),
+            stored["is_shallow"],
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,29 @@ class HistoryCase:
         return not self.fixes
 
 
+Reason = Literal["size", "no_source", "merge", "too_old", "no_lines", "scattered", "reviewable", "other_named", "unclear_revert", "git_failed"]  # fmt: skip
+REASONS: Mapping[Reason, str] = {  # why a fix led to no case
+    "size": "the fix changes too many files or lines of source code",
+    "no_source": "the fix changes no source code: only tests, documents, comments, imports or generated files",
+    "no_lines": "no line leads to an earlier commit: new code, or code that was only moved or reformatted",
+    "merge": "the bug came with a merge",
+    "too_old": "the bug came with the first commit that the repository has",
+    "scattered": "the lines come from several commits",
+    "reviewable": "the commit that introduced the bug is too large or too small to review",
+    "other_named": "the message names another commit than the lines lead to",
+    "unclear_revert": "the revert does not say what it reverts",
+    "git_failed": "git failed or took too long",
+}
+SHALLOW_NOTE = "the repository is a shallow clone, so older commits are unknown: run git fetch --unshallow to find more"
+
+
 @dataclass(frozen=True, slots=True)
 class Mined:
     """The cases of a repository, with the counts of what was looked at and left out."""
 
     cases: tuple[HistoryCase, ...]  # bugs and controls, mixed in a seeded order
     commits: int = 0  # commits whose messages were read
-    fixes: int = 0  # commits that fix a bug by message and size
-    traced: int = 0  # of those, traced to the commits that introduced the bug
-    left_out: Mapping[str, int] = field(default_factory=dict)  # reason: commits
-    remarks: tuple[str, ...] = ()  # what a reader of the result should know, such as a shallow clone
+    fixes: int = 0  # of those, commits that say that they fix a bug
+    traced: int = 0  # of those, fixes of the cases
+    left_out: Mapping[Reason, int] = field(default_factory=dict)  # the other fixes
+    is_shallow: bool = False  # see SHALLOW_NOTE

@@ -5,6 +5,7 @@ A snapshot is a small repository without branches, whose HEAD is the commit. It 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from council.errors import UsageError
 from council.evals.history.cases import Fix, HistoryCase
 from council.packet import build
 from council.packet.files import format_path
-from council.packet.git import GitFailed, Repo, find_repo, find_store
+from council.packet.git import GitFailed, Repo, find_history, find_repo
 from council.settings.private_files import make_named_folder, open_named_file
 from council.types import Packet
 from council.unified_diff import parse_diff
@@ -24,14 +25,15 @@ MAX_FIX_FILES = 20
 
 
 def require_store(repository: Path) -> Path:
-    """Return the git folder with the objects of a repository. Raise UsageError if there is none."""
-    store = find_store(repository)
-    if store is None:
+    """Return the git folder with the objects of a repository, which may be bare. Raise UsageError if there is none."""
+    repo = find_history(repository)
+    if repo is None:
         raise UsageError(
-            f'"{format_path(str(repository))}" is in no git repository, nothing was sent: '
+            f'"{format_path(str(repository))}" is no git repository, nothing was sent: '
             "name a work tree or a bare repository, as in history:../project"
         )
-    return store
+    shared = os.fsdecode(repo.run("rev-parse", "--git-common-dir").removesuffix(b"\n"))
+    return (repo.root / shared).resolve()
 
 
 def write_snapshot(store: Path, case: HistoryCase, folder: Path, *, with_files: bool = False) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from council.engine.records import FindingRow, ReportObject
 from council.evals.evaluation import Arm, align_columns, format_comparison
 from council.evals.history.case_file import ChosenCases
-from council.evals.history.cases import Fix, HistoryCase
+from council.evals.history.cases import SHALLOW_NOTE, Fix, HistoryCase
 from council.evals.history.hits import chance_of_any, find_hits, read_span
 from council.evals.history.labels import Labels, apply_hit_label, list_bugs
 from council.evals.review_measures import (
@@ -232,7 +232,7 @@ def summarize(
         "arms": [one.as_json(compared) for one in arms],
         "conclusions": [],
     }
-    result["conclusions"] = [*_conclude(result), *chosen.mined.remarks, *LIMITS]
+    result["conclusions"] = [*_conclude(result), *([SHALLOW_NOTE] if chosen.mined.is_shallow else []), *LIMITS]
     return result
 
 
