@@ -75,7 +75,7 @@ class EvalResult(EvalSummary):
 
 
 class HistoryEvalResult(EvalSummary):
-    """The result of reviews of old commits, `council.history-eval/1`, as `council eval history:PATH --json` prints it."""
+    """The result of reviews of old commits, `council.history-eval/1`: that of `council eval history:PATH --json`."""
 
     schema_name: Annotated[Literal["council.history-eval/1"], Field(alias="schema")]
     folder: Annotated[str, Field(description="It has cases.html, with every case.")]

@@ -23,10 +23,6 @@ class Span:
     last: int
     quote: tuple[str, ...] = ()
 
-    @property
-    def length(self) -> int:
-        return max(self.last - self.first + 1, len(self.quote), 1)
-
 
 def read_span(finding: FindingRow) -> Span:
     """Return the place of a finding. A quote counts only if the file contains it."""
@@ -60,15 +56,19 @@ def find_hits(finding: FindingRow, fixes: Sequence[Fix]) -> list[str]:
 
 
 def chance_of_hit(span: Span, changed: Sequence[int], fixes: Sequence[Fix]) -> float:
-    """Return how likely a finding hits if it begins at a random line among those that the commit changed in its file.
+    """Return how likely a finding hits if it covers as many of the lines that the commit changed in its file, from a
+    random one on. After the last line follows the first one, so that a finding that covers all of them always hits.
 
     `changed` has these lines. A finding in another file stays where it is and hits nothing.
     """
     fixed = {line.line for fix in fixes for line in fix.lines if line.path == span.path}
     if not changed or not fixed or not span.first:
         return 0.0
-    reach = span.length - 1 + NEAR_LINES
-    return sum(any(at - NEAR_LINES <= line <= at + reach for line in fixed) for at in changed) / len(changed)
+    last = max(span.last, span.first + len(span.quote) - 1)
+    covered = max(1, sum(span.first <= line <= last for line in changed))
+    is_near = [any(abs(line - other) <= NEAR_LINES for other in fixed) for line in changed]
+    around = is_near * 2
+    return sum(any(around[at : at + covered]) for at in range(len(changed))) / len(changed)
 
 
 def chance_of_any(spans: Sequence[Span], changed: Mapping[str, Sequence[int]], fixes: Sequence[Fix]) -> float:

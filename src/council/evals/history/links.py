@@ -7,7 +7,7 @@ import re
 # An address with a scheme, or as `git@host:owner/name.git`. The name and the password of a user are not kept.
 REMOTE = re.compile(
     r"(?:(?:https?|ssh|git)://(?:[^/@]*@)*(?P<host>[\w.-]+)(?::\d+)?/|(?:[\w.-]+@)?(?P<scp>[\w.-]+):/?)"
-    r"(?P<path>[\w.~-]+(?:/[\w.~-]+)+?)(?:\.git)?/?",
+    r"(?P<path>[\w.~-]+(?:/[\w.~-]+)+)/?",
     re.ASCII,
 )
 
@@ -17,7 +17,7 @@ def make_link(remote: str, commit: str) -> str:
     found = REMOTE.fullmatch(remote.strip())
     if not found or not commit.isalnum():
         return ""
-    host, path = (found["host"] or found["scp"]).lower(), found["path"]
+    host, path = (found["host"] or found["scp"]).lower(), found["path"].removesuffix(".git")
     labels = host.split(".")
     if "github" in labels:
         return f"https://{host}/{path}/commit/{commit}"
