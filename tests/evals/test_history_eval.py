@@ -11,7 +11,7 @@ import pytest
 
 from council.runs.history import list_run_titles
 from tests.acceptance.helpers import Json, Terminal, Workspace, kill, wait_until
-from tests.evals.made_history import LATER, finds, make_history, make_reviewer
+from tests.evals.made_history import BUG_LINE, LATER, finds, make_history, make_reviewer
 from tests.fake_provider import Reply, Seen
 from tests.packet.conftest import git
 
@@ -43,8 +43,8 @@ def check_recall(arms: dict[str, Json], bugs: int) -> None:
 
 @pytest.mark.behaviour("evidence-history-recall")
 def test_two_reviewers_of_known_recall_get_that_recall(workspace: Workspace, council: Terminal, tmp_path: Path) -> None:
-    arms = run_known_reviewers(workspace, council, tmp_path, 20, 4)
-    check_recall(arms, 20)
+    arms = run_known_reviewers(workspace, council, tmp_path, 14, 2)
+    check_recall(arms, 14)
 
 
 @pytest.mark.sweep
@@ -66,20 +66,20 @@ def test_two_reviewers_of_known_recall_get_that_recall_on_many_bugs(
 def test_an_evaluation_on_a_history_that_is_killed_continues_and_asks_nothing_twice(
     workspace: Workspace, council: Terminal, tmp_path: Path
 ) -> None:
-    made = make_history(tmp_path / "project", 7, 2)
+    made = make_history(tmp_path / "project", 5, 1)
     made.write_cases(workspace.folder / "project.eval")
     workspace.provider.answer = make_reviewer(RECALL)
     command = ("eval", f"history:{made.root}", "--arms", ARMS, "--json", "--concurrency", "2")
     process = workspace.process(*command)
-    wait_until(lambda: len(workspace.provider.log) > 6, "some requests")
+    wait_until(lambda: len(workspace.provider.log) > 4, "some requests")
     kill(process)
     found = council(*command)
     assert found.code == 0, found.err
-    assert [arm["reviews"] for arm in found.json["arms"]] == [9, 9]
+    assert [arm["reviews"] for arm in found.json["arms"]] == [6, 6]
     # Only requests that were open at the kill may be sent again; one that was recorded may not have been sent at all.
-    assert 18 - 2 <= len(workspace.provider.log) <= 18 + 2
-    assert len(workspace.runs()) == 18 and not list(list_run_titles({}, "r"))
-    assert council("runs", "--json").json == [] and len(council("runs", "--all", "--json").json) == 18
+    assert 12 - 2 <= len(workspace.provider.log) <= 12 + 2
+    assert len(workspace.runs()) == 12 and not list(list_run_titles({}, "r"))
+    assert council("runs", "--json").json == [] and len(council("runs", "--all", "--json").json) == 12
     git(made.root, "commit", "-q", "--allow-empty", "-m", "Later")  # the repository moves on
     asked = len(workspace.provider.log)
     assert council(*command).json == found.json and len(workspace.provider.log) == asked
@@ -124,3 +124,90 @@ def test_a_review_sees_nothing_of_later_commits(
         assert not [text for text in prompts if word in text], word
     quick = found.json["arms"][1]
     assert quick["by_support"][0]["recall"]["mean"] == 1.0
+
+
+# The command
+
+
+@pytest.mark.behaviour("evidence-history-plan")
+def test_a_dry_run_lists_the_cases_of_a_repository_with_their_price_and_writes_nothing(
+    workspace: Workspace, council: Terminal, tmp_path: Path
+) -> None:
+    workspace.configure(more='[prices."sim:*"]\ninput = 1\noutput = 1\n')
+    made = make_history(tmp_path / "project", 2, 3)
+    command = ("eval", f"history:{made.root}", "--since", "2026-01-01", "--arms", "judges:count=2,quick", "--dry-run")
+    found = council(*command, "--json")
+    assert found.code == 0, found.err
+    known = {case.id: case for case in made.cases}
+    fixes = {case["id"]: [fix["commit"] for fix in case["fixes"]] for case in found.json["cases"]}
+    bugs = {name: [fix.commit for fix in case.fixes] for name, case in known.items() if case.fixes}
+    assert {name: listed for name, listed in fixes.items() if listed} == bugs  # the search has found both
+    assert found.json["left"] == 2 * len(fixes) and found.json["cost"]["expected"] > 0
+    text = council(*command)
+    for name, (fix,) in bugs.items():
+        assert f"{name} {known[name].subject} (" in text.out
+        assert f"fixed by {fix[:10]} {known[name].fixes[0].subject}" in text.out
+        assert f"{known[name].fixes[0].lines[0].path}:{BUG_LINE}" in text.out
+    assert "cost: $" in text.out and "expected" in text.out
+    assert workspace.provider.log == [] and not (workspace.folder / "project.eval").exists()
+
+
+@pytest.mark.behaviour("evidence-history-council", "evidence-history-page")
+def test_a_council_is_measured_beside_what_one_judge_found(
+    workspace: Workspace, council: Terminal, tmp_path: Path
+) -> None:
+    made = make_history(tmp_path / "project", 4, 1)
+    made.write_cases(workspace.folder / "project.eval")
+    git(made.root, "remote", "add", "origin", "https://me:passphrase1@github.com/acme/project.git")
+    workspace.provider.answer = make_reviewer({"alpha": 1.0, "beta": 0.0})
+    arms = "judges:models=sim:alpha+sim:beta:no-clerk,quick:models=sim:beta"
+    found = council("eval", f"history:{made.root}", "--arms", arms)
+    assert found.code == 0, found.err
+    folder = workspace.folder / "project.eval"
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    both, one = result["arms"]
+    assert (both["judges"], one["judges"]) == (2, 1)
+    assert [row["recall"]["mean"] for row in both["by_support"]] == [1.0, 0.0]
+    assert sorted(seat["recall"]["mean"] for seat in both["seats"]) == [0.0, 1.0]
+    assert (both["against"]["arm"], both["against"]["wrong_to_right"]) == (one["arm"], 4)
+    assert "4 bugs are too few" in found.out and "judge-2 alone" in found.out
+    page = (folder / "cases.html").read_text(encoding="utf-8")
+    assert "https://github.com/acme/project/commit/" in page and "passphrase1" not in page
+    asked = len(workspace.provider.log)
+    labels = folder / "labels.toml"
+    text = labels.read_text(encoding="utf-8")
+    labels.write_text(text.replace('= "bug"', '= "unclear"', 1), encoding="utf-8")
+    again = council("eval", f"history:{made.root}", "--arms", arms, "--json")
+    assert (again.json["bugs"], again.json["without_bug"]) == (3, 1) and len(workspace.provider.log) == asked
+    labels.write_text(text.replace('= "bug"', '= "bad"', 1), encoding="utf-8")
+    refused = council("eval", f"history:{made.root}", "--arms", arms)
+    assert refused.code == 2 and 'the label "bad"' in refused.err
+
+
+@pytest.mark.behaviour("evidence-history-bad-input")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("history:",), "history: names no repository, nothing was sent"),
+        (("history:missing",), "is no git repository, nothing was sent"),
+        (("history:.", "--arms", "triad"), 'the arm "triad" returns no findings'),
+        (("history:.", "--arms", "quick,quick"), 'the arm "quick" is named twice'),
+        (("history:.", "--arms", ","), "no arm is named"),
+        (("history:.", "--against", "triad"), '--against "triad" is none of the arms'),
+        (("history:.", "--limit", "0"), '--limit "0" is out of range'),
+        (("history:.", "--since", "soon"), '"soon" is no date'),
+        (("history:.", "--arms", "judges:cuont=2"), '"cuont" is not an option'),
+        (("set.jsonl", "--since", "1y"), '--since "1y" belongs to history:PATH'),
+    ],
+)
+def test_bad_input_of_an_evaluation_on_a_history_is_one_clear_line(
+    workspace: Workspace, council: Terminal, arguments: tuple[str, ...], problem: str
+) -> None:
+    if arguments[0] == "history:.":
+        made = make_history(workspace.folder / "project", 1, 0)
+        arguments = (f"history:{made.root}", *arguments[1:])
+        if "cuont" in problem:
+            made.write_cases(workspace.folder / "project.eval")
+    found = council("eval", *arguments)
+    assert found.code == 2 and problem in found.err, found.err
+    assert len(found.err.strip().splitlines()) == 1 and workspace.provider.log == []

@@ -36,9 +36,7 @@ def make_finding(line: int, location: str = "", **fields: Any) -> FindingRow:
     return cast("FindingRow", row | fields)
 
 
-def make_report(
-    *findings: FindingRow, verdict: str = "WARN", usd: float | None = 0.5, judges: int = 2
-) -> ReportObject:
+def make_report(*findings: FindingRow, verdict: str = "WARN", usd: float | None = 0.5, judges: int = 2) -> ReportObject:
     seats = [{"name": f"judge-{n}", "served_by": f"sim:m{n}"} for n in range(1, judges + 1)]
     report = {
         "run": "r1", "status": "complete", "verdict": verdict, "findings": list(findings), "seats": seats, "chair": None,
@@ -135,7 +133,11 @@ def test_the_conclusions_say_what_the_figures_do_not_show() -> None:
     assert few[0] == "9 bugs are too few: below 10, this evaluation decides nothing."
     assert not [line for line in few if "points" in line]
     text = " ".join(few)
-    for words in ("what somebody noticed and repaired", "a finding that no fix touched may still be right", "their training"):
+    for words in (
+        "what somebody noticed and repaired",
+        "a finding that no fix touched may still be right",
+        "their training",
+    ):
         assert words in text
 
 
@@ -147,7 +149,11 @@ def test_labels_of_a_person_decide_and_are_kept(tmp_path: Path) -> None:
     assert read_labels(path, cases, arms)[cases[0].id].fixes == {"f" * 10: "bug"}
     parts = text.split("[cases.")
     parts[1] = parts[1].replace('"bug"', '"no bug"').replace('note = ""', 'note = "it was a rename"')
-    parts[2] = parts[2].replace('"judges:count=2" = "rule"', '"judges:count=2" = "no hit"').replace('"quick" = "rule"', '"quick" = "hit"')
+    parts[2] = (
+        parts[2]
+        .replace('"judges:count=2" = "rule"', '"judges:count=2" = "no hit"')
+        .replace('"quick" = "rule"', '"quick" = "hit"')
+    )
     path.write_text("[cases.".join(parts), encoding="utf-8")
     write_labels(path, cases, arms)
     labels = read_labels(path, cases, arms)

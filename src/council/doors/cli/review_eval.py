@@ -287,7 +287,7 @@ class HistoryRunner(EvalRunner):
         remote = read_remote(self.store, places[chosen.cases[0].id])
         path = self.folder / PAGE
         with open_named_file(path, encoding="utf-8", errors="replace") as file:
-            file.writelines(render_cases(result, cases, format_result(result), remote))
+            file.writelines(render_cases(result, cases, remote))
         return path
 
 

@@ -17,7 +17,7 @@ from council.engine.records import FindingRow
 from council.evals.history.cases import Fix, FixedLine, HistoryCase
 from council.evals.history.labels import BUG, BY_RULE, CaseLabels, fix_id
 from council.evals.history.links import make_link
-from council.evals.history.summary import CaseReview
+from council.evals.history.summary import CaseReview, format_counts, format_tables
 from council.packet.secret_filter import redact_text
 from council.render.html import read_page_file
 from council.runs.eval_object import HistoryEvalObject
@@ -41,8 +41,10 @@ class PageCase:
     labels: CaseLabels = field(default_factory=CaseLabels)
 
 
-def render_cases(result: HistoryEvalObject, cases: Sequence[PageCase], text: str, remote: str) -> Iterator[str]:
-    """Render the page in parts. `text` has the tables of the result, `remote` the address of the repository."""
+def render_cases(result: HistoryEvalObject, cases: Sequence[PageCase], remote: str) -> Iterator[str]:
+    """Render the page in parts. `remote` is the address of the repository."""
+    tables = "\n".join(format_tables(result))
+    conclusions = "".join(f"<li>{_text(line)}</li>" for line in result["conclusions"])
     style = _read_style()
     policy = f"default-src 'none'; style-src {_hash_style()}; base-uri 'none'; form-action 'none'"
     title = f"{single_line(result['dataset'], 80)} · council"
@@ -60,8 +62,9 @@ def render_cases(result: HistoryEvalObject, cases: Sequence[PageCase], text: str
 <body>
 <main>
 <h1>{_text(result["dataset"])}</h1>
-<p class="soft">{result["bugs"]} bugs, {result["controls"]} controls, commits since {_text(result["since"])}</p>
-<section aria-label="Result"><h2>Result</h2><pre tabindex="0">{_text(text)}</pre></section>
+<p class="soft">{format_counts(result)}, fixes since {_text(result["since"])}</p>
+<section aria-label="Result"><h2>Result</h2><pre tabindex="0">{_text(tables)}</pre>
+<ul>{conclusions}</ul></section>
 <section aria-label="Commits"><h2>Commits</h2>
 """
     for one in cases:

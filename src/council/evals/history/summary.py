@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from council.engine.layout import format_count
 from council.engine.records import FindingRow, ReportObject
 from council.evals.evaluation import Arm, align_columns, format_comparison
 from council.evals.history.case_file import ChosenCases
@@ -296,6 +297,15 @@ ARM_HEAD = (
 
 def format_result(result: HistoryEvalObject) -> str:
     """Return the tables and the conclusions as text."""
+    return "\n".join([*format_tables(result), "", *(f"- {line}" for line in result["conclusions"])])
+
+
+def format_counts(result: HistoryEvalObject) -> str:
+    return f"{format_count(result['bugs'], 'bug')}, {format_count(result['controls'], 'control')}"
+
+
+def format_tables(result: HistoryEvalObject) -> list[str]:
+    """Return what was found by how many judges, and what each arm did."""
     support = [
         (
             arm["arm"],
@@ -313,16 +323,13 @@ def format_result(result: HistoryEvalObject) -> str:
         for arm in result["arms"]
         for seat in arm["seats"]
     ]
-    lines = [
-        f"{result['bugs']} bugs, {result['controls']} controls; 95 % intervals in brackets",
+    return [
+        f"{format_counts(result)}; 95 % intervals in brackets",
         "",
         *align_columns([SUPPORT_HEAD, *support, *seats], left=(0, 1)),
         "",
         *align_columns([ARM_HEAD, *map(_format_arm, result["arms"])], left=(0, 9)),
-        "",
-        *(f"- {line}" for line in result["conclusions"]),
     ]
-    return "\n".join(lines)
 
 
 def _format_arm(arm: HistoryArm) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ function historyParts(result) {
   return [
     el("p", {}, el("a", { href: "#/evals" }, "Evaluations")),
     el("h1", {}, result.dataset),
-    el("p", { class: "soft" }, [count(result.bugs, "bug"), count(result.controls, "control"), `commits since ${result.since}`, `seed ${result.seed}`, day(result.at), listed(result.members)].filter(Boolean).join(" · ")),
+    el("p", { class: "soft" }, [count(result.bugs, "bug"), count(result.controls, "control"), `fixes since ${result.since}`, `seed ${result.seed}`, day(result.at), listed(result.members)].filter(Boolean).join(" · ")),
     el("p", {}, "Every commit, with its findings and the later fix: ", el("code", {}, `${result.folder}/cases.html`)),
     el("section", { "aria-label": "What can be concluded" }, el("h2", {}, "What can be concluded"), el("ul", {}, result.conclusions.map((line) => el("li", {}, line)))),
     found.length > 0 && plot("Share of the bugs found, with 95 % interval; the mark is the share by chance", found),
