@@ -73,7 +73,7 @@ def eval_command() -> click.Command:
         click.Option(
             ["--arms"],
             metavar="A,B,…",
-            help=f"What to compare: single, self-consistency:samples=N, solo, and other protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use.",
+            help=f"What to compare: single, self-consistency:samples=N, solo, and other protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use. Of history:PATH: judges and quick (default judges,quick).",
         ),
         click.Option(
             ["--equal"],

@@ -210,8 +210,8 @@ class HistoryRunner(EvalRunner):
             chosen = self._leave_out_unreadable(chosen, places)
         if not chosen.cases:
             raise UsageError(
-                f'no commit of "{self.request["repository"]}" since {self.request["since"]} can be reviewed, '
-                "nothing was sent: use a longer --since"
+                f'no fix since {self.request["since"]} in "{self.request["repository"]}" leads to a commit that can be '
+                "reviewed, nothing was sent: use an earlier --since"
             )
         if is_new and not self.params["dry_run"]:
             write_cases(self.folder, chosen)
