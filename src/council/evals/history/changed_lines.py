@@ -13,6 +13,7 @@ MIN_SIMILARITY = 0.5  # of two lines of which one replaces the other
 MIN_MOVED_CHARS = 8  # a shorter line is found again by chance
 MAX_PARTNERS = 60  # lines that a line is compared with
 MAX_TOKENS = 200  # of a line
+PLAIN_TOKENS = frozenset("var let const final auto _ f u r b self this return await async new public private static".split())  # noqa: SIM905
 TOKEN = re.compile(r"\w+|[^\w\s]")
 FORMATTING = re.compile(r"[\s,;()'\"`\\]+")
 
@@ -71,21 +72,31 @@ def find_partner(text: str, others: Sequence[DiffLine]) -> str | None:
     return best
 
 
-def find_changed_tokens(text: str, other: str | None) -> frozenset[int]:
-    """Return the positions of the tokens of a line that differ from another version of it.
+class ChangedTokens(NamedTuple):
+    """Positions of the tokens of a line that differ from another version of it."""
 
-    Where only the other version has tokens, these are the positions beside them. Without another version: all.
-    """
+    positions: frozenset[int]
+    is_insertion: bool = False  # only the other version has tokens of its own; the positions are those beside them
+
+
+def find_changed_tokens(text: str, other: str | None) -> ChangedTokens:
+    """Return the tokens of a line that differ from another version of it. Without another version, all do."""
     tokens = split_tokens(text)
     if other is None:
-        return frozenset(range(len(tokens)))
-    found = set[int]()
+        return ChangedTokens(frozenset(range(len(tokens))))
+    found, beside = set[int](), set[int]()
     for tag, start, end, _, _ in SequenceMatcher(None, tokens, split_tokens(other), autojunk=False).get_opcodes():
         if tag == "insert":
-            found |= {at for at in (start - 1, start) if 0 <= at < len(tokens)}
+            beside |= {at for at in (start - 1, start) if 0 <= at < len(tokens)}
         elif tag != "equal":
             found |= set(range(start, end))
-    return frozenset(found)
+    return ChangedTokens(frozenset(found)) if found else ChangedTokens(frozenset(beside), is_insertion=True)
+
+
+def keep_words(positions: Iterable[int], text: str) -> frozenset[int]:
+    """Return the positions of words with a meaning. Signs and words such as `const` say little."""
+    tokens = split_tokens(text)
+    return frozenset(at for at in positions if re.match(r"\w", tokens[at]) and tokens[at] not in PLAIN_TOKENS)
 
 
 def map_tokens(positions: frozenset[int], text: str, other: str) -> frozenset[int]:
