@@ -98,6 +98,7 @@ FEATURE_LEAD = re.compile(
     r"provide[sd]?|create[sd]?|deprecate[sd]?|feature|new|initial|optimi[sz]e[sd]?|improve[sd]?|speed up|let|export(?:s|ed)?|"
     r"extend(?:s|ed)?|enhance[sd]?|warn)\b"
 )
+NEUTRAL_LEAD = re.compile(r"(?i)(?:record|show|say|report|count|list|name|describe|write|print|log|measure|track|display|detect|note|state|tell|collect|store|save|inject|simulate|investigate|reproduce|debug)(?:s|e?d|ing)?\b")  # fmt: skip
 ADDS_MISSING = re.compile(r"(?i)(?:add(?:s|ed)?|include[sd]?) (?:a |the |some |back )?(?:missing|forgotten|lost)\b")
 REFACTOR_LEAD = re.compile(
     r"(?i)(?:refactor\w*|rename[sd]?|move[sd]?|extract(?:s|ed)?|inline[sd]?|simplif(?:y|ies|ied)|clean(?:s|ed|ing|up)?|"
@@ -270,7 +271,7 @@ def _classify_plain(text: str, body: str, *, closes: bool) -> tuple[Kind, bool]:
         return "chore", False
     if ADDS_MISSING.match(words):
         return (trivial, False) if trivial else ("fix", True)
-    mentions_fix = bool(CRASH_AVOIDED.search(words)) or has_defect
+    mentions_fix = bool(CRASH_AVOIDED.search(words)) or (has_defect and not NEUTRAL_LEAD.match(words))
     if trivial and re.search(rf"(?i)\b(?:{FIX_WORD})\b", words):
         return trivial, False
     if FEATURE_LEAD.match(words):

@@ -19,7 +19,6 @@ from council.evals.history.changed_lines import (
     Block,
     find_changed_tokens,
     find_moved,
-    find_partner,
     keep_words,
     list_blocks,
     map_tokens,
@@ -231,9 +230,16 @@ def _find_changed_lines(
             if line.number not in code:
                 continue
             same = {squeeze(other.text) for other in block.added}
-            partner = find_partner(line.text, block.added)
-            tokens, is_extended = find_changed_tokens(line.text, partner)
-            entry = _Line(fix.parents[0], file.change.old_path, line.number, line.text, tokens, partner is None, is_extended)
+            changed = find_changed_tokens(line.text, block.added)
+            entry = _Line(
+                revision=fix.parents[0],
+                path=file.change.old_path,
+                number=line.number,
+                text=line.text,
+                tokens=changed.positions,
+                is_removed=changed.is_whole,
+                is_extended=changed.is_insertion,
+            )
             squeezed = squeeze(line.text)
             if squeezed in same:
                 continue
@@ -340,7 +346,7 @@ def _read_origin(repository: Repository, line: _Line, origin: Origin) -> TracedL
         return TracedLine()
     if _is_moved(repository, commit, block, row):
         return before
-    written = find_changed_tokens(row.text, find_partner(row.text, block.removed)).positions
+    written = find_changed_tokens(row.text, block.removed).positions
     if _is_written(row.text, written, tokens, line):
         return TracedLine(commit.id, FixedLine(origin.path, origin.line, row.text))
     if line.is_extended and keep_words(written, row.text):
