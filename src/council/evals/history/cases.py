@@ -43,13 +43,14 @@ class HistoryCase:
         return not self.fixes
 
 
-Reason = Literal["size", "no_source", "merge", "too_old", "no_lines", "scattered", "reviewable", "other_named", "unclear_revert", "git_failed"]  # fmt: skip
+Reason = Literal["size", "no_source", "merge", "too_old", "long_ago", "no_lines", "scattered", "reviewable", "other_named", "unclear_revert", "git_failed"]  # fmt: skip
 REASONS: Mapping[Reason, str] = {  # why a fix led to no case
     "size": "the fix changes too many files or lines of source code",
     "no_source": "the fix changes no source code: only tests, documents, comments, imports or generated files",
     "no_lines": "no line leads to an earlier commit: new code, or code that was only moved or reformatted",
     "merge": "the bug came with a merge",
     "too_old": "the bug came with the first commit that the repository has",
+    "long_ago": "the lines are years older than the fix, so what it repairs is often newer than they are",
     "scattered": "the lines come from several commits",
     "reviewable": "the commit that introduced the bug is too large or too small to review",
     "other_named": "the message names another commit than the lines lead to",

@@ -11,9 +11,13 @@ from council.unified_diff import DiffLine, FileDiff
 
 MIN_SIMILARITY = 0.5  # of two lines of which one replaces the other
 MIN_MOVED_CHARS = 8  # a shorter line is found again by chance
+MIN_JOINED = 0.8  # of the tokens of a line that several lines together must have
+MAX_JOINED = 12
 MAX_PARTNERS = 60  # lines that a line is compared with
 MAX_TOKENS = 200  # of a line
+PLAIN_TOKENS = frozenset("var let const final auto _ f u r b self this return await async new public private static".split())  # noqa: SIM905
 TOKEN = re.compile(r"\w+|[^\w\s]")
+COMMENT = re.compile(r"\s*(?:#(?![a-z])|//|/\*|\*[\s/]|--\s)")
 FORMATTING = re.compile(r"[\s,;()'\"`\\]+")
 
 
@@ -71,21 +75,45 @@ def find_partner(text: str, others: Sequence[DiffLine]) -> str | None:
     return best
 
 
-def find_changed_tokens(text: str, other: str | None) -> frozenset[int]:
-    """Return the positions of the tokens of a line that differ from another version of it.
+class ChangedTokens(NamedTuple):
+    """Positions of the tokens of a line that differ from another version of it."""
 
-    Where only the other version has tokens, these are the positions beside them. Without another version: all.
-    """
-    tokens = split_tokens(text)
-    if other is None:
-        return frozenset(range(len(tokens)))
-    found = set[int]()
-    for tag, start, end, _, _ in SequenceMatcher(None, tokens, split_tokens(other), autojunk=False).get_opcodes():
+    positions: frozenset[int]
+    is_insertion: bool = False  # only the other version has tokens of its own; the positions are those beside them
+    is_whole: bool = False  # there is no other version
+
+
+def find_changed_tokens(text: str, others: Sequence[DiffLine]) -> ChangedTokens:
+    """Return the tokens of a line that differ from its other version: the most similar line, or all lines together."""
+    partner = find_partner(text, others)
+    found = None if partner is None else _compare(text, partner)
+    if 1 < len(others) <= MAX_JOINED:  # a line can be split, or lines can be joined
+        joined = _compare(text, "\n".join(line.text for line in others))
+        is_similar = len(joined.positions) <= (1 - MIN_JOINED) * len(split_tokens(text)) or joined.is_insertion
+        if is_similar and (found is None or _count(joined) < _count(found)):
+            found = joined
+    return found or ChangedTokens(frozenset(range(len(split_tokens(text)))), is_whole=True)
+
+
+def _count(changed: ChangedTokens) -> int:
+    return 0 if changed.is_insertion else len(changed.positions)
+
+
+def _compare(text: str, other: str) -> ChangedTokens:
+    tokens, others = split_tokens(text), split_tokens(other)
+    found, beside = set[int](), set[int]()
+    for tag, start, end, _, _ in SequenceMatcher(None, tokens, others, autojunk=False).get_opcodes():
         if tag == "insert":
-            found |= {at for at in (start - 1, start) if 0 <= at < len(tokens)}
+            beside |= {at for at in (start - 1, start) if 0 <= at < len(tokens)}
         elif tag != "equal":
             found |= set(range(start, end))
-    return frozenset(found)
+    return ChangedTokens(frozenset(found)) if found else ChangedTokens(frozenset(beside), is_insertion=True)
+
+
+def keep_words(positions: Iterable[int], text: str) -> frozenset[int]:
+    """Return the positions of words with a meaning. Signs and words such as `const` say little."""
+    tokens = split_tokens(text)
+    return frozenset(at for at in positions if re.match(r"\w", tokens[at]) and tokens[at] not in PLAIN_TOKENS)
 
 
 def map_tokens(positions: frozenset[int], text: str, other: str) -> frozenset[int]:
@@ -100,4 +128,4 @@ def map_tokens(positions: frozenset[int], text: str, other: str) -> frozenset[in
 
 
 def _join(lines: Iterable[DiffLine]) -> str:
-    return squeeze("".join(line.text for line in lines))
+    return squeeze("".join(line.text for line in lines if not COMMENT.match(line.text)))

@@ -25,14 +25,18 @@ TYPES: dict[str, Kind] = {  # of conventional commits, and prefixes of trackers
 }  # fmt: skip
 TRIVIAL_SCOPES = re.compile(
     r"(?i)docs?|documentation|website|readme|deps(?:-dev)?|dependencies|ci|build|builds|test|tests|testing|e2e|lint|"
-    r"eslint|typo|typos|style|release|changelog|examples?|workflows?|github|types?|typings?|bench(?:marks?)?|dev"
+    r"maintainers|eslint|typo|typos|style|release|changelog|examples?|workflows?|github|types?|typings?|bench(?:marks?)?|dev"
 )
 EMOJI = {"🐛": "fix", "🚑": "fix", "🔒": "fix", ":bug:": "fix", ":ambulance:": "fix", ":lock:": "fix"}
 CONVENTIONAL = re.compile(r"(?P<type>[A-Za-z]+)(?P<scopes>(?:\([^()]*\))*)!?:+\s*(?P<rest>.*)", re.DOTALL)
 TAG = re.compile(r"\[(?P<tag>[^\]]{1,40})\]\s*:?\s*|(?P<emoji>:[a-z_]+:|[\U0001f000-\U0001faff\u2600-\u27bf]\ufe0f?)\s*")
+CONSEQUENCE = re.compile(r"(?i)\b(?:that|which) (?:made|makes|broke|breaks|caused?s?|prevent(?:s|ed)|led|leads|result)|\b(?:causing|breaking|leading to|resulting in)\b")
+TRIVIAL_ELSEWHERE = re.compile("文档|文檔|错别字|錯字|拼写|注释|格式|测试|誤字|ドキュメント|テスト|コメント|오타|문서|документац|опечатк")
+TEST_COMPONENT = re.compile(r"t\d{4}|(?:\w+[-_/])?tests?(?:[-_/]\w+)?|selftests?")
+MERGE = re.compile(r"(?i)(?:rollup )?merge (?:branch|pull request|remote-tracking branch|tag|of|PR)\b")
 COMPONENT = re.compile(r"(?![A-Za-z]+tion:)[\w*{},@./+-]+(?:, ?[\w*{}@./+-]+)*(?:\([^()]*\))?:\s+(?=\S)")
 ISSUE_START = re.compile(
-    r"(?i)(?P<closes>fix(?:e[sd])?|close[sd]?|resolve[sd]?)?:?\s*(?P<refs>(?:(?:bug|issue|gh|bpo|ref(?:s|erence)?)?[ -]?"
+    r"(?i)(?P<closes>fix(?:e[sd])?|close[sd]?|resolve[sd]?)?:?\s*(?P<refs>(?:(?:bug|issue|gh|bpo|ref(?:s|erence)?|PR [\w+-]+/)?[ -]?"
     r"(?:#\d+|\d{4,}|[A-Z]{2,10}-\d+|CVE-\d{4}-\d+)(?:\s*(?:,|and|&)\s*)?)+)\s*(?:--|[:.,-]|\s)\s*(?=\S)"
 )
 CLOSES = re.compile(
@@ -55,23 +59,29 @@ PROCESS_REVERT = re.compile(
     r"no longer needed|postpone|next release|decided|reconsider|discussion)\b"
 )
 FIX_WORD = r"(?:hot|bug)?-?fix(?:e[sd]|ing|up)?(?![\w-])|bug-?fix(?:es)?"
+MAX_COMPONENTS = 4  # such as "net: sched: "
+MIN_REASON_CHARS = 20  # of a revert; one without a reason may be a change of mind
 PRE_FIX = re.compile(r"(?i)\b(?:fixup!|squash!|amend!)")
 DEFECT = re.compile(
-    r"(?i)\b(?:bugs?(?![\w-]*(?:tracker|report|zilla))|buggy|regress(?:ions?|ed)|crash(?:e[sd]|ing)?|segfault(?:s|ed|ing)?|"
+    r"(?i)\b(?:bugs?(?![\w-]*(?:tracker|report|zilla))|buggy|regress(?:ions?|ed)|(?:crash(?:e[sd]|ing)?)(?![ -](?:trial|report|test|handler|dump|recover|log|course))\w*|segfault(?:s|ed|ing)?|"
     r"segmentation fault|deadlock(?:s|ed)?|race(?:s| conditions?)|data race|(?:memory|resource|fd|file descriptor) leaks?|"
     r"leak(?:s|ed|ing|age)?|infinite(?:ly)? (?:loop|recursion)|stack overflow|(?:integer|buffer|int|heap) overflows?|"
     r"off[- ]by[- ]one|null[- ]?pointer|nil (?:pointer|dereference)|NPE|NullPointerException|use[- ]after[- ]free|double free|"
     r"UAF|out[- ]of[- ]bounds|incorrect(?:ly)?|wrong(?:ly)?|mistaken(?:ly)?|broken|broke|breaks|corrupt(?:s|ed|ion|ing)?|"
     r"CVE-\d+|vulnerabilit(?:y|ies)|XSS|ReDoS|injection|data loss|hangs?|hung|panic(?:s|ked)?|unhandled|uncaught|erroneous(?:ly)?|"
-    r"misbehav\w+|fail(?:s|ed|ing)? (?:to|when|if|on|with|for)|does(?:n't| not) work|not working|spurious(?:ly)?|bypass|"
+    r"misbehav\w+|mishandl\w+|miscompil\w+|mismatch(?:es|ed)?|oopses|kernel oops|ICEs?|aborts?|dereferenc\w+|endless loop|exhaust(?:s|ed|ion)|definitely lost|"
+    r"stuck|freez(?:e|es|ing)|no-op|NaN|time[- ]?outs?|timed out|constant[- ]time|timing attacks?|overflows?|poison|"
+    r"plantage|absturz|abst(?:ü|ue)rz\w*|fehlerhaft\w*|behoben|korrigiert|corrigée?s?|bogue|erreur|fallo|errore|ошибк\w+|fail(?:s|ed|ing)? (?:to|when|if|on|with|for)|does(?:n't| not) work|not working|spurious(?:ly)?|bypass|"
     r"silently (?:\w+ )?(?:ignor|drop|los|return|skip|wrong|truncat|overflow|discard)\w*|undefined behaviou?r|UB|unintended(?:ly)?)\b"
 )
-CRASH_AVOIDED = re.compile(r"(?i)\bto (?:fix|prevent|avoid|correct)\b|[,;:(]\s*fix(?:e[sd]|ing)?\b|\band fix(?:e[sd])?\b|\bfix(?:es|ing) (?!size|width|point)")  # fmt: skip
+CRASH_AVOIDED = re.compile(r"(?i)(?<!easier )(?<!harder )\bto (?:fix|prevent|avoid|correct)\b|[,;(]\s*fix(?:e[sd]|ing)?\b|\band fix(?:e[sd])?\b|\bfix(?:es|ing) (?!size|width|point)")  # fmt: skip
 # First words of a subject. The first group is a fix on its own, the second with a closed issue or a word for a defect.
 FIX_LEAD = re.compile(
     rf"(?i)(?:{FIX_WORD}|correct(?:s|ed|ly|ing)?|prevent(?:s|ed|ing)?|repair(?:s|ed|ing)?|resolve[sd]?|resolving|patch(?:es|ed)?|"
     r"do not|don'?t|doesn'?t|never|no longer|properly|avoid(?:s|ed|ing)?|restore[sd]?|handle[sd]? (?:the )?(?:case|error|missing|empty|"
     r"null|none|nil|undefined|invalid|edge|negative|zero|unexpected|duplicate|non)\w*|stop(?:s|ped)? \w+ing|missing|"
+    r"ensure[sd]?|preserve[sd]?|respect(?:s|ed)?|honou?r(?:s|ed)?|close[sd]? (?:the |all |open )?(?:\w+ ){0,2}(?:file|handle|socket|connection|stream|response|body|fd|descriptor|cursor|pool)s?|"
+    r"free(?:s|d)? (?:the )?|take the lock|lock|escape[sd]?|handle[sd]?|check(?:s|ed)? .* before|limit(?:s|ed)? (?:the )?(?:recursion|number|size|depth|length)|évite\w*|empêche\w*|verhinder\w+|evita\w*|"
     r"guard(?:s|ed)? against|protect(?:s|ed)? against|work ?around|gracefully|mitigated?|unbreak|"
     r"corrig\w+|correction|répar\w+|beheb\w+|behoben|korrigier\w+|arregl\w+|solucion\w+|consert\w+|risolt\w+|correg\w+|"
     r"napraw\w+|popraw\w+|oprav\w+|исправ\w+|фикс\w*|düzelt\w+)(?![\w-])|(?:修复|修復|修正|修补|修補|解决|解決|バグ|不具合|수정|버그)"
@@ -88,27 +98,28 @@ FEATURE_LEAD = re.compile(
     r"provide[sd]?|create[sd]?|deprecate[sd]?|feature|new|initial|optimi[sz]e[sd]?|improve[sd]?|speed up|let|export(?:s|ed)?|"
     r"extend(?:s|ed)?|enhance[sd]?|warn)\b"
 )
+NEUTRAL_LEAD = re.compile(r"(?i)(?:record|show|say|report|count|list|name|describe|write|print|log|measure|track|display|detect|note|state|tell|collect|store|save|inject|simulate|investigate|reproduce|debug)(?:s|e?d|ing)?\b")  # fmt: skip
 ADDS_MISSING = re.compile(r"(?i)(?:add(?:s|ed)?|include[sd]?) (?:a |the |some |back )?(?:missing|forgotten|lost)\b")
 REFACTOR_LEAD = re.compile(
     r"(?i)(?:refactor\w*|rename[sd]?|move[sd]?|extract(?:s|ed)?|inline[sd]?|simplif(?:y|ies|ied)|clean(?:s|ed|ing|up)?|"
     r"reorgani[sz]e[sd]?|restructure[sd]?|split|merge[sd]?|convert(?:s|ed)?|moderni[sz]e[sd]?|rewrite|rewrote|reword|tidy|dedup\w*|"
-    r"unify|unified|consolidate[sd]?|drop(?:s|ped)?|delete[sd]?|remove[sd]? (?:unused|dead|unnecessary|obsolete|redundant|deprecated|"
+    r"unify|unified|consolidate[sd]?|(?:drop|delete|remove)(?:p?e?[sd])? (?:support|unused|dead|unnecessary|obsolete|redundant|deprecated|"
     r"duplicate|old|legacy)|replace[sd]?|switch(?:ed)?|migrate[sd]?|port(?:ed)?|type|annotate)\b"
 )
 STYLE_LEAD = re.compile(r"(?i)(?:re-?format\w*|format(?:ted|ting)?|lint\w*|prettier|black|gofmt|rustfmt|re-?indent\w*|whitespace|sort(?:ed)? imports|run (?:black|prettier|ruff|isort|gofmt|clang-format))\b")  # fmt: skip
 DOCS_LEAD = re.compile(r"(?i)(?:document(?:s|ed|ation)?|docs?|doc'd|clarif(?:y|ies|ied)|mention(?:s|ed)?|describe[sd]?|explain(?:s|ed)?|(?:update[sd]? )?(?:the )?(?:changelog|readme|release notes|changes|news))\b")  # fmt: skip
 TEST_LEAD = re.compile(r"(?i)(?:(?:un)?test(?:s|ed|ing)?|(?:add(?:s|ed)?|improve[sd]?|extend(?:ed)?|update[sd]?|remove[sd]?|skip(?:ped)?|disable[sd]?|de-?flake|cover(?:s|ed)?) (?:\w+[ -]){0,4}?(?:tests?|test ?cases?|coverage|assertions?))\b")  # fmt: skip
 CHORE_LEAD = re.compile(
-    r"(?i)(?:bump(?:s|ed)?|upgrade[sd]?|downgrade|pin(?:s|ned)?|unpin|release[sd]?|version|v?\d+\.\d+|prepare[sd]?|start(?:ed)? (?:\w+ )?development|"
+    r"(?i)(?:bump(?:s|ed)?|upgrade[sd]?|downgrade|pin(?:s|ned)?|unpin|release[sd]?(?= v?\d|$|:| version| notes| candidate| \d)|version|v?\d+\.\d+|prepare[sd]?|start(?:ed)? (?:\w+ )?development|"
     r"back to development|update[sd]? (?:\w+ ){0,3}?(?:dep(?:endenc(?:y|ies)|s)|lock ?file|requirements|submodules?|version|authors|contributors|license|"
-    r"copyright|translations|sponsors?|vendored|snapshots?)|merge (?:branch|pull|tag|remote)|bug-?fix(?:es)? (?:release|version)|"
+    r"copyright|translations|sponsors?|vendored|snapshots?)|bug-?fix(?:es)? (?:release|version)|"
     r"(?:post|pre)-release|publish|build|ci|"
     r"update (?:\S+ )?(?:from v?[\d.]+ )?to v?\d+\.)"
 )
 TRIVIAL = re.compile(
     r"(?i)(?:typos?|mis-?spell\w*|spelling|grammar|wording|punctuation|lint(?:er|ing|s)?|e?slint|flake8|pylint|ruff|mypy|pyright|clippy|"
     r"rubocop|jshint|tslint|pep-?8|isort|black|prettier|gofmt|govet|golint|golangci\S*|checkstyle|phpcs|shellcheck|code ?style|styling|style|"
-    r"formatting|format|indent(?:ation)?|white-?spaces?|newlines?|line (?:length|endings?)|imports? order|import sorting|"
+    r"formatting|format|camel ?case|indent(?:ation)?|white-?spaces?|newlines?|line (?:length|endings?)|imports? order|import sorting|"
     r"docs?|doc ?strings?|documentation|javadocs?|jsdoc|godoc|readme(?:\.\w+)?|change-?log(?:\.\w+)?|changes|release notes?|news|comments?|"
     r"(?:broken |dead )?(?:links?|urls? in)|examples?|tutorials?|(?:unit |flaky |failing |broken |integration )?tests?|test ?suite|"
     r"test ?cases?|testing|specs?|fixtures?|mocks?|coverage|ci|travis|appveyor|circleci|github actions?|actions?|workflows?|pipelines?|"
@@ -118,13 +129,13 @@ TRIVIAL = re.compile(
     r"dependenc(?:y|ies)|deps|requirements|release|releases|metadata|nits?|review comments?|naming|todos?|benchmarks?|"
     r"translations?|locales?|sphinx|rst|markdown|deprecation warnings?|unused \w+)"
 )
-CUT = re.compile(r"(?i)\s(?:in|on|when|for|of|with|from|to|at|by|where|while|caused|that|which|after|before|if|due|during|so|under|as|between|into|via|using|and|not|is|are|being|causing|inside|by)\s|[,;:(]")  # fmt: skip
+CUT = re.compile(r"(?i)\s(?:in|on|when|for|of|with|from|to|at|by|where|while|about|caused|that|which|after|before|if|due|during|so|under|as|between|into|via|using|and|not|is|are|being|causing|inside|by)\s|[,;:(]")  # fmt: skip
 TRIVIAL_PLACE = re.compile(
     r"(?i)\b(?:in|of|to|for|on|from|with|under)\s+(?:\S+\s+){0,3}?(?:docs?|documentation|read-?me(?:\.\w+)?|change-?log(?:\.\w+)?|doc-?strings?|comments?|tests?|"
-    r"unit tests?|test ?suite|test ?cases?|specs?|ci|examples?|workflows?|tutorials?|faq|release notes|github actions|coverage|website|news|lint|pre-commit|fixtures?|benchmarks?|test_\w+(?:\.py)?|\S+\.md|\S+\.rst|\S+\.ya?ml)"
+    r"unit tests?|test ?suite|test ?cases?|specs?|ci|examples?|workflows?|tutorials?|walk-?through|notebooks?|MAINTAINERS|faq|release notes|github actions|coverage|website|news|lint|pre-commit|fixtures?|benchmarks?|test_\w+(?:\.py)?|\S+\.md|\S+\.rst|\S+\.ya?ml)"
     r"[\s.!`'\"]*(?:$|[(#])"
 )
-NOT_WORDS = re.compile(r"(?i)\b(?:pre|suf|in|af)fix\w*|\bfix(?:ed)?[- ](?:size|width|length|point|position|layout|rate|step|format|height)\w*|\bfixtures?\b|\bde-?bug\w*|\bbug ?(?:tracker|report(?:s|er|ing)?|zilla)\b|\bfixed(?= (?:in|by|bug))")  # fmt: skip
+NOT_WORDS = re.compile(r"(?i)\b(?:pre|suf|in|af)fix\w*|position: ?fixed|\bfix(?:ed)?[- ](?:size|width|length|point|position|layout|rate|step|format|height)\w*|\bfixtures?\b|\bde-?bug\w*|\bbug ?(?:tracker|report(?:s|er|ing)?|zilla)\b|\bfixed(?= (?:in|by|bug))")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +184,8 @@ def _read_revert(subject: str, body: str) -> Message | None:
     is_trivial = inner in ("docs", "test", "chore", "style", "typo") and not inner_fix
     reason = re.sub(r"(?im)^.*\breverts? (?:commit )?[0-9a-f]{7,64}.*$|^\S+:\s.*@.*$|^reverts? \S+#\d+.*$", "", body)
     defect = bool(DEFECT.search(reason)) or bool(CLOSES.search(reason))
-    is_fix = not is_trivial and (defect or not PROCESS_REVERT.search(reason))
+    told = len(reason.strip()) >= MIN_REASON_CHARS and not PROCESS_REVERT.search(reason)
+    is_fix = not is_trivial and (defect or told)
     return Message("revert", is_fix, commit, quoted)
 
 
@@ -207,13 +219,19 @@ def _classify(subject: str, body: str) -> tuple[Kind, bool]:
     if tag == "fix":
         return _classify_fix(text)
     text, closes = _strip_issue(text)
-    component = COMPONENT.match(text)
-    if component:
+    for _ in range(MAX_COMPONENTS):
+        component = COMPONENT.match(text)
+        if not component:
+            break
         name = component[0].strip(" :").lower()
-        if TRIVIAL_SCOPES.fullmatch(name.split("/")[0].strip("()")):
+        if TRIVIAL_SCOPES.fullmatch(name.split("/")[0].strip("()")) or TEST_COMPONENT.fullmatch(name):
             return _trivial_kind(name), False
         text, more = _strip_issue(text[component.end() :])
         closes = closes or more
+    if MERGE.match(text):
+        first = body.strip().partition("\n")[0].strip("* ")
+        is_fix = bool(re.search(r"(?i)[/-](?:fix|bug|hotfix)\b|\bfix\b", text)) or (bool(first) and _classify_plain(first, body, closes=False)[1])
+        return ("fix" if is_fix else "chore"), is_fix
     return _classify_plain(text, body, closes=closes)
 
 
@@ -253,20 +271,18 @@ def _classify_plain(text: str, body: str, *, closes: bool) -> tuple[Kind, bool]:
         return "chore", False
     if ADDS_MISSING.match(words):
         return (trivial, False) if trivial else ("fix", True)
-    mentions_fix = bool(CRASH_AVOIDED.search(words)) or has_defect
+    mentions_fix = bool(CRASH_AVOIDED.search(words)) or (has_defect and not NEUTRAL_LEAD.match(words))
     if trivial and re.search(rf"(?i)\b(?:{FIX_WORD})\b", words):
         return trivial, False
     if FEATURE_LEAD.match(words):
-        return "feature", mentions_fix and not trivial
+        return "feature", bool(CRASH_AVOIDED.search(words)) and not trivial
     if REFACTOR_LEAD.match(words):
-        return ("fix", True) if mentions_fix and not trivial else ("refactor", False)
+        return ("fix", True) if CRASH_AVOIDED.search(words) and not trivial else ("refactor", False)
     if mentions_fix and not trivial:
         return "fix", True
     if re.search(rf"(?i)\b(?:{FIX_WORD})\b", words):
         return "fix", True
-    if MAYBE_LEAD.match(words) and not trivial and (is_closing or told):
-        return "fix", True
-    if closes and not trivial:
+    if not trivial and (closes or told or (is_closing and MAYBE_LEAD.match(words))):
         return "fix", True
     return trivial or "other", False
 
@@ -279,16 +295,22 @@ def _first_part(body: str) -> str:
 
 def _find_trivial(text: str) -> Kind | None:
     """Return the kind of a fix whose object is no behaviour of the program: a typo, the docs, the tests, a build."""
+    if CONSEQUENCE.search(text):
+        return None
+    if TRIVIAL_ELSEWHERE.search(text):
+        return "docs"
     start = re.match(rf"(?i)(?:{FIX_WORD}|correct(?:s|ed)?|resolve[sd]?|repair(?:s|ed)?|update[sd]?|add(?:s|ed)?|some|more|minor|small|few|[ ,/&]|and|the|a|an|missing|various)+(?=\s|$)\s*", text)  # fmt: skip
     rest = text[start.end() :] if start else text
     thing = CUT.split(f"{rest} ", maxsplit=1)[0].strip(" .!`'\"")
-    words = re.sub(r"(?i)(?: (?:entr(?:y|ies)|files?|sections?|pages?|errors?|failures?|issues?|problems?))+$", "", thing).split()
+    words = re.sub(r"(?i)(?: (?:entr(?:y|ies)|files?|sections?|pages?|errors?|failures?|issues?|problems?|violations?|complaints?|notices?|strings?|numbers?))+$", "", thing).split()
     for count in (3, 2, 1):
         last = " ".join(words[-count:])
         if len(words) >= count and TRIVIAL.fullmatch(last):
             return _trivial_kind(last)
-    if words and re.fullmatch(r"(?i)typos?|lint|linting|spelling|grammar|flaky|test_\w+", words[0]):
-        return _trivial_kind(words[0])
+    if words and re.fullmatch(r"(?i)typos?|lint|linting|spelling|grammar|flaky|test_\w+", words[0]) or (words and re.fullmatch(r"Test[A-Z]\w+|\w+Tests?", words[-1])):
+        return _trivial_kind(words[0] if words[0].lower() in ("typo", "typos", "lint", "linting", "spelling", "grammar") else "test")
+    if words and re.fullmatch(r"(?i)types?", " ".join(words)):
+        return "chore"
     if place := TRIVIAL_PLACE.search(text):
         return _trivial_kind(place[0])
     return "typo" if re.search(r"(?i)\btypos?\b", text) else None

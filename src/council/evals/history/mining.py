@@ -21,8 +21,8 @@ from council.evals.history.tracing import Trace, find_added_lines, is_reviewable
 
 WORKERS = min(4, os.cpu_count() or 1)
 AHEAD = 3 * WORKERS  # fixes that are traced before it is known that they are needed
-MAX_CANDIDATES = 60  # commits before a bug that may be its control
-MAX_TRIED = 8  # of these, the most similar ones are checked
+MAX_CANDIDATES = 150  # commits before a bug that may be its control
+MAX_TRIED = 12  # of these, the most similar ones are checked
 MAX_LATER_FIXES = 30  # of the files of a control
 SIZE_STEPS = 2  # sizes that differ by less than a factor of 2 ** (1 / SIZE_STEPS) are equal
 NO_CONTROL = ("fix", "revert", "docs", "test", "style", "typo")  # kinds of messages
@@ -158,7 +158,8 @@ def _compare_sizes(size: int, other: int) -> int:
 def _is_untouched(source: Repository, commit: Commit) -> bool:
     """Return whether no later commit that looks like a fix touched a line that a commit added."""
     try:
-        if not find_added_lines(source, commit):
+        lines = find_added_lines(source, commit)
+        if not lines:
             return False
         paths = [file.change.path for file in commit.sources]
         fixes = 0
@@ -171,7 +172,7 @@ def _is_untouched(source: Repository, commit: Commit) -> bool:
                 if not message.is_bug_fix and message.kind != "revert":
                     continue
                 fixes += 1
-                if fixes > MAX_LATER_FIXES or len(other.parents) != 1 or touches_lines(source, other, commit):
+                if fixes > MAX_LATER_FIXES or len(other.parents) != 1 or touches_lines(source, other, commit, lines):
                     return False
     except UsageError:  # the output is too large, or git failed
         return False

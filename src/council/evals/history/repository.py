@@ -135,11 +135,25 @@ class Repository:
         text = content.decode("utf-8", "replace")
         return "" if len(content) > MAX_SOURCE_BYTES or b"\0" in content[:8000] or is_generated(text) else text
 
-    def blame(self, revision: str, path: str, lines: Sequence[int], ignored: Sequence[str] = ()) -> dict[int, Origin]:
-        """Return where lines of a file were written, whitespace and moves aside."""
+    def blame(
+        self,
+        revision: str,
+        path: str,
+        lines: Sequence[int],
+        *,
+        ignored: Sequence[str] = (),
+        after: str = "",
+        since: int | None = None,
+    ) -> dict[int, Origin]:
+        """Return where lines of a file were written, whitespace and moves aside.
+
+        The search ends at the commit `after` and at commits before the time `since`: lines that are older come from a
+        boundary.
+        """
         ranges = [word for first, last in _join_ranges(lines) for word in ("-L", f"{first},{last}")]
         through = [word for commit in (*self.ignored, *ignored) for word in ("--ignore-rev", commit)]
-        return dict(_parse_blame(self.repo.run("blame", *BLAME_FLAGS, *ranges, *through, revision, "--", path)))
+        limits = [f"--since={since}"] if since else []
+        return dict(_parse_blame(self.repo.run("blame", *BLAME_FLAGS, *ranges, *limits, *through, f"{after}..{revision}" if after else revision, "--", path)))
 
     def map_line(self, old: str, new: str, path: str, line: int) -> int | None:
         """Return the number of a line in another commit, or None if it is changed or removed there."""

@@ -29,7 +29,7 @@ IMPORT = re.compile(
     r"['\"]use strict['\"];?$|extern crate\b|mod\s+\w+;$"
 )
 ONLY_SIGNS = re.compile(r"[\W_]*")
-BARE_WORD = re.compile(r"(?:else|try|finally|do|begin|end|then|fi|done|esac|pass|return|break|default)?[\s:{}();\[\],]*")
+BARE_WORD = re.compile(r"(?:if|elif|unless|while|for|with|assert|and|or|not|else|try|finally|do|begin|end|then|fi|done|esac|pass|return|break|default)?[\s:{}();\[\],]*")  # fmt: skip
 OPENING = re.compile(r"[rRbBuUfF]{0,2}(\"\"\"|''')")
 GO_IMPORT = re.compile(r"(?:[\w.]+\s+)?\"[\w./-]+\"$")
 

@@ -19,7 +19,7 @@ from council.evals.history.changed_lines import (
     Block,
     find_changed_tokens,
     find_moved,
-    find_partner,
+    keep_words,
     list_blocks,
     map_tokens,
     split_tokens,
@@ -34,6 +34,7 @@ MAX_FIX_FILES = 5  # source files
 MAX_FIX_LINES = 60  # added and removed lines of source code
 MAX_INSERTED = 15  # lines of a fix that only adds
 MAX_LOOKS = 6  # commits of one line that are looked through
+MAX_AGE_S = 3 * 365 * 86_400  # of the commit at the fix; later, what surrounds a line has changed more often than the line was wrong
 MIN_SHARE = 0.6  # of the lines that a fix changed
 MIN_WRITTEN = 0.25  # of the words of a line that a fix removed
 MIN_REVIEWED, MAX_REVIEWED = 5, 400  # changed lines of source code of a commit that is reviewed
@@ -70,8 +71,9 @@ class _Line(NamedTuple):
     number: int
     text: str
     tokens: frozenset[int]  # that the fix changed
-    is_removed: bool  # as a whole
-    group: int  # lines of one insertion
+    is_removed: bool = False  # as a whole
+    is_extended: bool = False  # the fix only adds words to the line
+    group: int = 0  # lines of one insertion
     ignored: tuple[str, ...] = ()
 
 
@@ -91,19 +93,22 @@ def is_reviewable(commit: Commit) -> bool:
     return is_sized and commit.file_count <= MAX_REVIEWED_FILES and len(commit.parents) == 1
 
 
-def touches_lines(repository: Repository, later: Commit, commit: Commit) -> bool:
-    """Return whether a later commit changed a line that a commit added, or added lines beside one."""
+def touches_lines(repository: Repository, later: Commit, commit: Commit, lines: Sequence[FixedLine]) -> bool:
+    """Return whether a later commit changed one of the lines that a commit added, or added lines beside one."""
     paths = {file.change.path for file in commit.sources}
-    files = [file for file in later.sources if file.change.old_path in paths]
+    texts = {squeeze(line.text) for line in lines}
+    files = [file for file in later.sources if file.change.old_path in paths and file.change.status != "A"]
     if sum(file.added + file.removed for file in files) > MAX_REVIEWED:
         return True
     for file, diff in _pair_diffs(repository, later, files):
-        lines = {line.number for block in list_blocks(diff) for line in block.removed}
-        if file.change.status != "A":
-            last = repository.read_text(file.change.old_oid).count("\n")
-            firsts = [block.added[0] for block in list_blocks(diff) if block.added and not block.removed]
-            lines |= {at for line in firsts for at in _find_neighbours(diff, line) if 0 < at <= last}
-        origins = repository.blame(later.parents[0], file.change.old_path, sorted(lines)) if lines else {}
+        rows = repository.read_text(file.change.old_oid).split("\n")
+        touched = {line.number for block in list_blocks(diff) for line in block.removed}
+        firsts = [block.added[0] for block in list_blocks(diff) if block.added and not block.removed]
+        touched |= {at for line in firsts for at in _find_neighbours(diff, line)}
+        suspects = [at for at in touched if 0 < at <= len(rows) and squeeze(rows[at - 1]) in texts]
+        if not suspects:
+            continue
+        origins = repository.blame(later.parents[0], file.change.old_path, suspects, after=commit.parents[0])
         if any(origin.commit == commit.id for origin in origins.values()):
             return True
     return False
@@ -153,7 +158,8 @@ def _trace_lines(repository: Repository, fix: Commit, message: Message) -> Trace
     if not lines:
         has_code = any(_find_code(repository, file, diff) for file, diff in _pair_diffs(repository, fix, files))
         return Trace(reason="no_lines" if has_code else "no_source")
-    traced = _trace(repository, lines)
+    since = None if message.blamed else fix.time - MAX_AGE_S
+    traced = _trace(repository, lines, since)
     return replace(_choose(repository, fix, message, traced, is_insertion=is_insertion), is_insertion=is_insertion)
 
 
@@ -176,8 +182,11 @@ def _choose(
         return Trace(reason="other_named")
     if not named and count < MIN_SHARE * total:
         return Trace(reason="scattered")
-    if not is_reviewable(repository.read_commit(commit)):
+    introduced = repository.read_commit(commit)
+    if not is_reviewable(introduced):
         return Trace(reason="reviewable")
+    if not named and fix.time - introduced.time > MAX_AGE_S:
+        return Trace(reason="long_ago")
     lines = {found.line for _, found in traced if found.commit == commit and found.line}
     return Trace(commit, tuple(sorted(lines, key=lambda line: (line.path, line.line))))
 
@@ -221,9 +230,16 @@ def _find_changed_lines(
             if line.number not in code:
                 continue
             same = {squeeze(other.text) for other in block.added}
-            partner = find_partner(line.text, block.added)
-            tokens = find_changed_tokens(line.text, partner)
-            entry = _Line(fix.parents[0], file.change.old_path, line.number, line.text, tokens, partner is None, 0)
+            changed = find_changed_tokens(line.text, block.added)
+            entry = _Line(
+                revision=fix.parents[0],
+                path=file.change.old_path,
+                number=line.number,
+                text=line.text,
+                tokens=changed.positions,
+                is_removed=changed.is_whole,
+                is_extended=changed.is_insertion,
+            )
             squeezed = squeeze(line.text)
             if squeezed in same:
                 continue
@@ -252,7 +268,7 @@ def _find_insertions(
             group += 1
             for number in (before, after):
                 every = frozenset(range(len(split_tokens(rows[number - 1]))))
-                found.append(_Line(fix.parents[0], file.change.old_path, number, rows[number - 1], every, True, group))
+                found.append(_Line(fix.parents[0], file.change.old_path, number, rows[number - 1], every, is_removed=True, group=group))
     return found if inserted <= MAX_INSERTED else []
 
 
@@ -282,7 +298,7 @@ def _find_indent(text: str) -> int:
     return len(expanded) - len(expanded.lstrip())
 
 
-def _trace(repository: Repository, lines: Sequence[_Line]) -> list[tuple[_Line, TracedLine]]:
+def _trace(repository: Repository, lines: Sequence[_Line], since: int | None) -> list[tuple[_Line, TracedLine]]:
     """Return the origin of each line, in their order."""
     found = dict[int, TracedLine]()
     pending = dict(enumerate(lines))
@@ -292,7 +308,8 @@ def _trace(repository: Repository, lines: Sequence[_Line]) -> list[tuple[_Line, 
             groups.setdefault((line.revision, line.path, line.ignored), []).append(key)
         following = dict[int, _Line]()
         for (revision, path, ignored), keys in groups.items():
-            origins = repository.blame(revision, path, [pending[key].number for key in keys], ignored)
+            numbers = [pending[key].number for key in keys]
+            origins = repository.blame(revision, path, numbers, ignored=ignored, since=since)
             for key in keys:
                 step = _read_origin(repository, pending[key], origins[pending[key].number])
                 if isinstance(step, TracedLine):
@@ -308,7 +325,7 @@ def _trace(repository: Repository, lines: Sequence[_Line]) -> list[tuple[_Line, 
 def _read_origin(repository: Repository, line: _Line, origin: Origin) -> TracedLine | _Line:
     """Return the commit that wrote a line, or the line as it was before a commit that did not write it."""
     if origin.is_boundary:
-        return TracedLine(reason="too_old")
+        return TracedLine(reason="long_ago" if repository.read_commit(origin.commit).parents else "too_old")
     if origin.commit in line.ignored or origin.commit in repository.ignored:
         return TracedLine()
     commit = repository.read_commit(origin.commit)
@@ -327,26 +344,33 @@ def _read_origin(repository: Repository, line: _Line, origin: Origin) -> TracedL
     tokens = map_tokens(line.tokens, line.text, row.text)
     if not tokens:
         return TracedLine()
-    return TracedLine(commit.id, FixedLine(origin.path, origin.line, row.text)) if _is_written(repository, commit, block, row, tokens, line) else before  # fmt: skip
+    if _is_moved(repository, commit, block, row):
+        return before
+    written = find_changed_tokens(row.text, block.removed).positions
+    if _is_written(row.text, written, tokens, line):
+        return TracedLine(commit.id, FixedLine(origin.path, origin.line, row.text))
+    if line.is_extended and keep_words(written, row.text):
+        return TracedLine()  # what it lacks may be due to this commit or to an older one
+    return before
 
 
-def _is_written(
-    repository: Repository, commit: Commit, block: Block, row: DiffLine, tokens: frozenset[int], line: _Line
-) -> bool:
-    """Return whether a commit wrote the words of a line that the fix changed."""
-    if block.is_reformatted:
-        return False
+def _is_moved(repository: Repository, commit: Commit, block: Block, row: DiffLine) -> bool:
+    """Return whether a commit only moved or reformatted a line."""
     squeezed = squeeze(row.text)
-    if squeezed in {squeeze(other.text) for other in block.removed}:
+    if block.is_reformatted or squeezed in {squeeze(other.text) for other in block.removed}:
+        return True
+    if len(squeezed) < MIN_MOVED_CHARS or len(commit.sources) > MAX_REVIEWED_FILES:
         return False
-    if len(squeezed) >= MIN_MOVED_CHARS and len(commit.sources) <= MAX_REVIEWED_FILES:
-        removed = (other for diff in repository.read_diff(commit.id) for part in list_blocks(diff) for other in part.removed)
-        if any(squeeze(other.text) == squeezed for other in removed):
-            return False
-    written = find_changed_tokens(row.text, find_partner(row.text, block.removed))
+    blocks = (part for diff in repository.read_diff(commit.id) for part in list_blocks(diff))
+    return any(squeeze(other.text) == squeezed for part in blocks for other in part.removed)
+
+
+def _is_written(text: str, written: frozenset[int], changed: frozenset[int], line: _Line) -> bool:
+    """Return whether a commit wrote the words of a line that the fix changed."""
     if line.is_removed:
-        return len(written) >= MIN_WRITTEN * len(split_tokens(row.text))
-    return bool(written & tokens)
+        return len(written) >= MIN_WRITTEN * len(split_tokens(text))
+    words = keep_words(changed, text)
+    return bool(written & (words or changed))
 
 
 def _look_through_revert(repository: Repository, line: _Line, origin: Origin, commit: Commit) -> _Line | None:
