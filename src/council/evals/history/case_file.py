@@ -56,7 +56,7 @@ def write_cases(folder: Path, chosen: ChosenCases) -> None:
         "commits": mined.commits,
         "fixes": mined.fixes,
         "traced": mined.traced,
-        "left_out": dict(mined.left_out),
+        "left_out": {str(reason): count for reason, count in mined.left_out.items()},
         "is_shallow": mined.is_shallow,
         "cases": [asdict(case) for case in mined.cases],
     }
