@@ -41,7 +41,6 @@ PINNED_CONFIG = {  # what no option of the calls decides
     "diff.autoRefreshIndex": "true",
     "protocol.allow": "never",
     "log.showSignature": "false",
-    "blame.ignoreRevsFile": "",
     "gc.auto": "0",
 }
 DIFF_FLAGS = (

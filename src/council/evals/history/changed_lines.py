@@ -64,14 +64,14 @@ def split_tokens(text: str) -> list[str]:
     return TOKEN.findall(text)[:MAX_TOKENS]
 
 
-def find_partner(text: str, others: Sequence[DiffLine]) -> str | None:
+def find_partner(text: str, others: Sequence[DiffLine], least: float = MIN_SIMILARITY) -> DiffLine | None:
     """Return the most similar of the other lines, or None if all differ too much."""
     tokens = split_tokens(text)
-    best, best_ratio = None, MIN_SIMILARITY
+    best, best_ratio = None, least
     for other in others[:MAX_PARTNERS]:
         matcher = SequenceMatcher(None, tokens, split_tokens(other.text), autojunk=False)
         if matcher.quick_ratio() >= best_ratio and (ratio := matcher.ratio()) >= best_ratio:
-            best, best_ratio = other.text, ratio + 1e-9
+            best, best_ratio = other, ratio + 1e-9
     return best
 
 
@@ -86,7 +86,7 @@ class ChangedTokens(NamedTuple):
 def find_changed_tokens(text: str, others: Sequence[DiffLine]) -> ChangedTokens:
     """Return the tokens of a line that differ from its other version: the most similar line, or all lines together."""
     partner = find_partner(text, others)
-    found = None if partner is None else _compare(text, partner)
+    found = None if partner is None else _compare(text, partner.text)
     if 1 < len(others) <= MAX_JOINED:  # a line can be split, or lines can be joined
         joined = _compare(text, "\n".join(line.text for line in others))
         is_similar = len(joined.positions) <= (1 - MIN_JOINED) * len(split_tokens(text)) or joined.is_insertion

@@ -182,7 +182,7 @@ def _read_revert(subject: str, body: str) -> Message | None:
         return Message("revert", False, commit, quoted, is_reland=True)
     inner, inner_fix = _classify(quoted, "") if quoted else ("other", False)
     is_trivial = inner in ("docs", "test", "chore", "style", "typo") and not inner_fix
-    reason = re.sub(r"(?im)^.*\breverts? (?:commit )?[0-9a-f]{7,64}.*$|^\S+:\s.*@.*$|^reverts? \S+#\d+.*$", "", body)
+    reason = re.sub(r"(?im)^.*\breverts? (?:commit )?[0-9a-f]{7,64}.*$|^\S+:\s.*@.*$|^reverts? \S+#\d+", "", body)
     defect = bool(DEFECT.search(reason)) or bool(CLOSES.search(reason))
     told = len(reason.strip()) >= MIN_REASON_CHARS and not PROCESS_REVERT.search(reason)
     is_fix = not is_trivial and (defect or told)

@@ -122,7 +122,8 @@ def _find_controls(
     """Return commits that no later fix touched, each as large as a bug and a little older."""
     found = dict[str, HistoryCase]()
     taken = {bug.commit for bug in bugs}
-    rounds = [bug for _ in range(-(-wanted // len(bugs)) if bugs else 0) for bug in bugs]
+    oldest_first = sorted(bugs, key=lambda bug: (source.read_commit(bug.commit).time, bug.commit))
+    rounds = [bug for _ in range(-(-wanted // len(bugs)) if bugs else 0) for bug in oldest_first]
     for bug in rounds:
         if len(found) >= wanted:
             break

@@ -31,7 +31,7 @@ LOG_FLAGS = (
 )
 MARK = b"commit "
 LOG_FORMAT = "--format=commit %H%x00%P%x00%ct%x00%cs%x00%s%x00%b%x00"
-BLAME_FLAGS = ("--line-porcelain", "--no-textconv", "-w", "-M", "-C")
+BLAME_FLAGS = ("--line-porcelain", "--no-ignore-revs-file", "--no-textconv", "-w", "-M", "-C")
 MAX_FILES = 300  # changed files of a commit that are kept
 MAX_DIFF_FILES = 40  # source files of a commit that are compared at once
 MAX_SAME_SUBJECT = 20
@@ -141,7 +141,6 @@ class Repository:
         path: str,
         lines: Sequence[int],
         *,
-        ignored: Sequence[str] = (),
         after: str = "",
         since: int | None = None,
     ) -> dict[int, Origin]:
@@ -151,7 +150,7 @@ class Repository:
         boundary.
         """
         ranges = [word for first, last in _join_ranges(lines) for word in ("-L", f"{first},{last}")]
-        through = [word for commit in (*self.ignored, *ignored) for word in ("--ignore-rev", commit)]
+        through = [word for commit in self.ignored for word in ("--ignore-rev", commit)]
         limits = [f"--since={since}"] if since else []
         return dict(_parse_blame(self.repo.run("blame", *BLAME_FLAGS, *ranges, *limits, *through, f"{after}..{revision}" if after else revision, "--", path)))
 

@@ -24,14 +24,13 @@ DASH_SUFFIXES = frozenset("lua sql hs elm".split())  # noqa: SIM905
 PYTHON_SUFFIXES = frozenset(("py", "pyi", "pyx", "pxd"))
 LINE_COMMENT = {"hash": re.compile(r"#(?!!\[|include|define|if|el|endif|undef|pragma)"), "dash": re.compile(r"--"), "slash": re.compile(r"//|\*/?\s|\*/?$|/\*.*\*/$")}  # fmt: skip
 IMPORT = re.compile(
-    r"(?:from\s+[\w.]+\s+)?import\b(?!\s*\()|(?:export\s+)?(?:\*|\{[^}]*\})\s*from\s+['\"]|use\s+[\w:\\]+(?:::|\\)|using\s+[\w.]+;|"
+    r"(?:from\s+[\w.]+\s+)?import\b(?!\s*\(.)|(?:export\s+)?(?:\*|\{[^}]*\})\s*from\s+['\"]|use\s+[\w:\\]+(?:::|\\)|using\s+[\w.]+;|"
     r"#\s*include\b|require(?:_relative)?\s+['\"]|(?:const|let|var)\s+[\w{},\s:$]+=\s*require\([^()]*\)[;,]?$|package\s+[\w.]+;?$|"
     r"['\"]use strict['\"];?$|extern crate\b|mod\s+\w+;$"
 )
 ONLY_SIGNS = re.compile(r"[\W_]*")
 BARE_WORD = re.compile(r"(?:if|elif|unless|while|for|with|assert|and|or|not|else|try|finally|do|begin|end|then|fi|done|esac|pass|return|break|default)?[\s:{}();\[\],]*")  # fmt: skip
 OPENING = re.compile(r"[rRbBuUfF]{0,2}(\"\"\"|''')")
-GO_IMPORT = re.compile(r"(?:[\w.]+\s+)?\"[\w./-]+\"$")
 
 
 def is_source(path: str) -> bool:

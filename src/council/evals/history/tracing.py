@@ -19,6 +19,7 @@ from council.evals.history.changed_lines import (
     Block,
     find_changed_tokens,
     find_moved,
+    find_partner,
     keep_words,
     list_blocks,
     map_tokens,
@@ -26,7 +27,7 @@ from council.evals.history.changed_lines import (
     squeeze,
 )
 from council.evals.history.messages import Message, read_message
-from council.evals.history.repository import ChangedFile, Commit, Origin, Repository
+from council.evals.history.repository import MAX_DIFF_FILES, ChangedFile, Commit, Origin, Repository
 from council.evals.history.source_lines import find_code_lines
 from council.unified_diff import DiffLine, FileDiff
 
@@ -74,7 +75,6 @@ class _Line(NamedTuple):
     is_removed: bool = False  # as a whole
     is_extended: bool = False  # the fix only adds words to the line
     group: int = 0  # lines of one insertion
-    ignored: tuple[str, ...] = ()
 
 
 def trace_fix(repository: Repository, fix: Commit, message: Message) -> Trace:
@@ -303,13 +303,12 @@ def _trace(repository: Repository, lines: Sequence[_Line], since: int | None) ->
     found = dict[int, TracedLine]()
     pending = dict(enumerate(lines))
     for _ in range(MAX_LOOKS):
-        groups = dict[tuple[str, str, tuple[str, ...]], list[int]]()
+        groups = dict[tuple[str, str], list[int]]()
         for key, line in pending.items():
-            groups.setdefault((line.revision, line.path, line.ignored), []).append(key)
+            groups.setdefault((line.revision, line.path), []).append(key)
         following = dict[int, _Line]()
-        for (revision, path, ignored), keys in groups.items():
-            numbers = [pending[key].number for key in keys]
-            origins = repository.blame(revision, path, numbers, ignored=ignored, since=since)
+        for (revision, path), keys in groups.items():
+            origins = repository.blame(revision, path, [pending[key].number for key in keys], since=since)
             for key in keys:
                 step = _read_origin(repository, pending[key], origins[pending[key].number])
                 if isinstance(step, TracedLine):
@@ -326,7 +325,7 @@ def _read_origin(repository: Repository, line: _Line, origin: Origin) -> TracedL
     """Return the commit that wrote a line, or the line as it was before a commit that did not write it."""
     if origin.is_boundary:
         return TracedLine(reason="long_ago" if repository.read_commit(origin.commit).parents else "too_old")
-    if origin.commit in line.ignored or origin.commit in repository.ignored:
+    if origin.commit in repository.ignored:
         return TracedLine()
     commit = repository.read_commit(origin.commit)
     if len(commit.parents) != 1:
@@ -334,35 +333,49 @@ def _read_origin(repository: Repository, line: _Line, origin: Origin) -> TracedL
     restored = _look_through_revert(repository, line, origin, commit)
     if restored:
         return restored
-    before = line._replace(ignored=(*line.ignored, commit.id))
     diff = repository.read_file_diff(commit, origin.path)
     blocks = list(list_blocks(diff)) if diff else []
     place = next(((block, row) for block in blocks for row in block.added if row.number == origin.line), None)
     if place is None:
-        return before
+        return TracedLine()
     block, row = place
     tokens = map_tokens(line.tokens, line.text, row.text)
     if not tokens:
         return TracedLine()
-    if _is_moved(repository, commit, block, row):
-        return before
+    moved = _find_moved_line(repository, commit, origin.path, block, row)
+    if moved:
+        return line._replace(revision=commit.parents[0], path=moved[0], number=moved[1])
     written = find_changed_tokens(row.text, block.removed).positions
     if _is_written(row.text, written, tokens, line):
         return TracedLine(commit.id, FixedLine(origin.path, origin.line, row.text))
-    if line.is_extended and keep_words(written, row.text):
-        return TracedLine()  # what it lacks may be due to this commit or to an older one
-    return before
+    earlier = find_partner(row.text, block.removed, least=0.0)
+    if earlier is None or (line.is_extended and keep_words(written, row.text)):
+        return TracedLine()  # what the line lacks may be due to this commit or to an older one
+    return line._replace(revision=commit.parents[0], path=_find_old_path(commit, origin.path), number=earlier.number)
 
 
-def _is_moved(repository: Repository, commit: Commit, block: Block, row: DiffLine) -> bool:
-    """Return whether a commit only moved or reformatted a line."""
+def _find_old_path(commit: Commit, path: str) -> str:
+    return next((file.change.old_path for file in commit.sources if file.change.path == path), path)
+
+
+def _find_moved_line(
+    repository: Repository, commit: Commit, path: str, block: Block, row: DiffLine
+) -> tuple[str, int] | None:
+    """Return the path and the number before a commit of a line that it only moved or reformatted, or None."""
     squeezed = squeeze(row.text)
-    if block.is_reformatted or squeezed in {squeeze(other.text) for other in block.removed}:
-        return True
-    if len(squeezed) < MIN_MOVED_CHARS or len(commit.sources) > MAX_REVIEWED_FILES:
-        return False
-    blocks = (part for diff in repository.read_diff(commit.id) for part in list_blocks(diff))
-    return any(squeeze(other.text) == squeezed for part in blocks for other in part.removed)
+    same = next((other for other in block.removed if squeeze(other.text) == squeezed), None)
+    if same is None and block.is_reformatted:
+        same = find_partner(row.text, block.removed, least=0.0)
+    if same:
+        return _find_old_path(commit, path), same.number
+    if len(squeezed) < MIN_MOVED_CHARS or len(commit.sources) > MAX_DIFF_FILES:
+        return None
+    for diff in sorted(repository.read_diff(commit.id), key=lambda diff: diff.path != path):
+        for part in list_blocks(diff):
+            for other in part.removed:
+                if squeeze(other.text) == squeezed:
+                    return _find_old_path(commit, diff.path), other.number
+    return None
 
 
 def _is_written(text: str, written: frozenset[int], changed: frozenset[int], line: _Line) -> bool:
@@ -383,4 +396,4 @@ def _look_through_revert(repository: Repository, line: _Line, origin: Origin, co
     if reverted is None or len(reverted.parents) != 1:
         return None
     number = repository.map_line(commit.id, reverted.parents[0], origin.path, origin.line)
-    return line._replace(revision=reverted.parents[0], path=origin.path, number=number, ignored=()) if number else None
+    return line._replace(revision=reverted.parents[0], path=origin.path, number=number) if number else None
