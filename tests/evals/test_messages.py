@@ -107,3 +107,16 @@ def test_a_revert_names_its_commit_and_fixes_a_bug_if_it_says_so(
 )
 def test_a_fix_names_the_commit_that_introduced_the_bug(body: str) -> None:
     assert read_message("Fix the queue", body).blamed == ("3eb8b1aa11",)
+
+
+@pytest.mark.behaviour("60-history-messages")
+@pytest.mark.parametrize(
+    "body", ["Due to #11012, it loops.", "Regression introduced in acme/app#11012", "This broke since https://github.com/acme/app/pull/11012."]
+)  # fmt: skip
+def test_a_fix_names_the_pull_request_that_introduced_the_bug(body: str) -> None:
+    assert read_message("Fix the queue", body).blamed == ("#11012",)
+
+
+@pytest.mark.behaviour("60-history-messages")
+def test_an_issue_that_a_fix_closes_is_not_named_as_its_cause() -> None:
+    assert read_message("Fix the queue", "Fixes #11012. See also #11013.").blamed == ()

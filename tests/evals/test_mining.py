@@ -252,6 +252,18 @@ def test_a_commit_that_the_fix_names_needs_no_clear_share(history: History) -> N
 
 
 @pytest.mark.behaviour("60-history-mining")
+def test_a_pull_request_that_the_fix_names_decides(history: History) -> None:
+    named = history.commit("Add totals (#7)", {"app.py": FEATURE})
+    history.commit("Add others (#17)", {"other.py": OTHER})
+    history.commit("Fix the sign of the tax (#18)\n\nDue to #7, orders are wrong.", {"app.py": fix(FEATURE)})
+    history.commit("Fix an offset (#19)\n\nDue to #7.", {"other.py": OTHER.replace("+ offset_2", "- offset_2")})
+    ids = history.write()
+    mined = mine(history)
+    assert [case.commit for case in find_bugs(mined)] == [ids[named]]
+    assert mined.left_out == {"other_named": 1}
+
+
+@pytest.mark.behaviour("60-history-mining")
 @pytest.mark.parametrize(
     ("before", "after", "reason"),
     [

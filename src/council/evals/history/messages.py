@@ -34,7 +34,7 @@ CONSEQUENCE = re.compile(r"(?i)\b(?:that|which) (?:made|makes|broke|breaks|cause
 TRIVIAL_ELSEWHERE = re.compile("文档|文檔|错别字|錯字|拼写|注释|格式|测试|誤字|ドキュメント|テスト|コメント|오타|문서|документац|опечатк")
 TEST_COMPONENT = re.compile(r"t\d{4}|(?:\w+[-_/])?tests?(?:[-_/]\w+)?|selftests?")
 MERGE = re.compile(r"(?i)(?:rollup )?merge (?:branch|pull request|remote-tracking branch|tag|of|PR)\b")
-COMPONENT = re.compile(r"(?![A-Za-z]+tion:)[\w*{},@./+-]+(?:, ?[\w*{}@./+-]+)*(?:\([^()]*\))?:\s+(?=\S)")
+COMPONENT = re.compile(r"(?![A-Za-z]+tion:)(?:[\w*{},@./+-]+(?:, ?[\w*{}@./+-]+)*(?:\([^()]*\))?:|[\w.]+(?:-[\w.]+)* -)\s+(?=\S)")
 ISSUE_START = re.compile(
     r"(?i)(?P<closes>fix(?:e[sd])?|close[sd]?|resolve[sd]?)?:?\s*(?P<refs>(?:(?:bug|issue|gh|bpo|ref(?:s|erence)?|PR [\w+-]+/)?[ -]?"
     r"(?:#\d+|\d{4,}|[A-Z]{2,10}-\d+|CVE-\d{4}-\d+)(?:\s*(?:,|and|&)\s*)?)+)\s*(?:--|[:.,-]|\s)\s*(?=\S)"
@@ -46,6 +46,12 @@ CLOSES = re.compile(
 REVERT_SUBJECT = re.compile(r'(?i)(?:revert(?:s|ed|ing)?|back(?:ed)? ?out)\b[: ]*(?:of )?(?:commit )?(?:"(?P<quoted>.+)"|(?P<plain>.*))', re.DOTALL)  # fmt: skip
 RELAND_SUBJECT = re.compile(r'(?i)(?:re-?apply|re-?land|un-?revert)\b[: ]*(?:"(?P<quoted>.+)"|(?P<plain>.*))', re.DOTALL)  # fmt: skip
 REVERTED_HASH = re.compile(r"(?i)\bthis (?:\w+ )?reverts? commits? ([0-9a-f]{7,64})|\breverts? (?:commit )?([0-9a-f]{7,64})\b")  # fmt: skip
+BLAMED_NUMBER = re.compile(
+    r"(?i)(?:\bregress(?:ed|ion)s? (?:[\w.]+ ){0,4}?(?:in|from|by|since|due to|introduced by)|\bbug (?:in|from|since|due to)|"
+    r"\b(?:introduced|broken?|caused|changed) (?:[\w.]+ ){0,3}?(?:in|by|with|since|after)|\bdue to|\bbecause of|\b(?:but )?(?:since|after)|"
+    r"\bfollow[- ]?up (?:to|of|for|on|from))[ :]*(?:the )?(?:PR |pull request |change |commit )?"
+    r"(?:(?:[\w.-]+/[\w.-]+)?#|https?://\S+/pull/)(?P<number>\d+)\b"
+)
 BLAMED_HASH = re.compile(
     r"(?i)(?:\bregress(?:ed|ion)s? (?:\w+ )?(?:in|from|by|since|due to)|\bbug (?:in|from|since|due to)|"
     r"\bintroduced (?:\w+ )?(?:in|by|with)|\bbroken? (?:\w+ )?(?:in|by|since|after)|\bcaused by|"
@@ -74,7 +80,7 @@ DEFECT = re.compile(
     r"plantage|absturz|abst(?:ü|ue)rz\w*|fehlerhaft\w*|behoben|korrigiert|corrigée?s?|bogue|erreur|fallo|errore|ошибк\w+|fail(?:s|ed|ing)? (?:to|when|if|on|with|for)|does(?:n't| not) work|not working|spurious(?:ly)?|bypass|"
     r"silently (?:\w+ )?(?:ignor|drop|los|return|skip|wrong|truncat|overflow|discard)\w*|undefined behaviou?r|UB|unintended(?:ly)?)\b"
 )
-CRASH_AVOIDED = re.compile(r"(?i)(?<!easier )(?<!harder )\bto (?:fix|prevent|avoid|correct)\b|[,;(]\s*fix(?:e[sd]|ing)?\b|\band fix(?:e[sd])?\b|\bfix(?:es|ing) (?!size|width|point)")  # fmt: skip
+CRASH_AVOIDED = re.compile(r"(?i)(?<!easier )(?<!harder )\bto (?:fix|prevent|correct)\b|[,;(]\s*fix(?:e[sd]|ing)?\b|\band fix(?:e[sd])?\b|\bfix(?:es|ing) (?!size|width|point)")  # fmt: skip
 # First words of a subject. The first group is a fix on its own, the second with a closed issue or a word for a defect.
 FIX_LEAD = re.compile(
     rf"(?i)(?:{FIX_WORD}|correct(?:s|ed|ly|ing)?|prevent(?:s|ed|ing)?|repair(?:s|ed|ing)?|resolve[sd]?|resolving|patch(?:es|ed)?|"
@@ -147,13 +153,15 @@ class Message:
     reverted: str = ""  # id of the commit that it reverts, maybe abbreviated
     reverted_subject: str = ""
     is_reland: bool = False  # reverts a revert
-    blamed: tuple[str, ...] = ()  # ids of commits that it says introduced the bug, maybe abbreviated
+    blamed: tuple[str, ...] = ()  # commits that it says introduced the bug: ids, maybe abbreviated, or numbers with "#"
 
 
 def read_message(subject: str, body: str = "") -> Message:
     """Return what a message announces."""
     plain = subject.strip()
-    blamed = tuple(dict.fromkeys(match["hash"].lower() for match in BLAMED_HASH.finditer(body)))
+    hashes = (match["hash"].lower() for match in BLAMED_HASH.finditer(body))
+    numbers = (f"#{match['number']}" for match in BLAMED_NUMBER.finditer(body))
+    blamed = tuple(dict.fromkeys((*hashes, *numbers)))
     if PRE_FIX.match(plain):
         return Message("chore")
     revert = _read_revert(plain, body)

@@ -189,6 +189,13 @@ class Repository:
                 return commit
         return None
 
+    def find_number(self, number: str, before: str) -> str | None:
+        """Return the newest ancestor of a commit whose subject ends with the number of a pull request, such as `(#12)`."""
+        args = ("-z", "--no-color", "--no-notes", "--encoding=UTF-8", "--format=%H %s", "--fixed-strings", f"--grep=({number})")
+        listed = self.repo.run("log", *args, f"--max-count={MAX_SAME_SUBJECT}", f"{before}^", "--")
+        rows = (row.partition(" ") for row in listed.decode("utf-8", "replace").split("\0"))
+        return next((commit for commit, _, subject in rows if subject.endswith(f"({number})")), None)
+
     def _read_ignored(self) -> tuple[str, ...]:
         """Return the commits of .git-blame-ignore-revs that exist."""
         oid = self.repo.find_blobs((self.head, self.head), [IGNORED_COMMITS_FILE]).get(IGNORED_COMMITS_FILE)

@@ -15,8 +15,8 @@ NO_CODE = re.compile(
     r"changelogs?|\.github|\.circleci|website|site|sandbox|fixtures?|testfixtures|mocks?|__mocks__|deps|external|extern|"
     r"migrations|typings?|e2e|fuzz|playground|regression-test|jsfmt|tests_\w+|tests?_\w+)/|"
     r"(?:^|/)(?:version|_version|__version__|__about__|setup|conf|noxfile|tasks|gulpfile|Gruntfile|rollup\.config|"
-    r"webpack\.config|karma\.conf|babel\.config|jest\.config|vite\.config|eslint\.config|\.eslintrc)(?:\.\w+){1,2}$|_test\.\w+$|"
-    r"(?:^|/)tests?\.\w+$|\.d\.ts$|\.stories\.\w+$",
+    r"webpack\.config|build\.gradle|settings\.gradle|karma\.conf|babel\.config|jest\.config|vite\.config|eslint\.config|\.eslintrc)(?:\.\w+){1,2}$|_test\.\w+$|"
+    r"\.gradle(?:\.kts)?$|(?:^|/)tests?\.\w+$|\.d\.ts$|\.stories\.\w+$",
     re.IGNORECASE,
 )
 HASH_SUFFIXES = frozenset("py pyi pyx pxd rb sh bash zsh fish ex exs pl pm r jl nim ps1 cmake tcl".split())  # noqa: SIM905

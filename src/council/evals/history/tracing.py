@@ -37,7 +37,8 @@ MAX_INSERTED = 15  # lines of a fix that only adds
 MAX_LOOKS = 6  # commits of one line that are looked through
 MAX_AGE_S = 3 * 365 * 86_400  # of the commit at the fix; later, what surrounds a line has changed more often than the line was wrong
 MIN_SHARE = 0.6  # of the lines that a fix changed
-MIN_WRITTEN = 0.25  # of the words of a line that a fix removed
+MIN_ALIKE = 0.7  # of two lines at different places of a diff, of which one replaces the other
+MIN_WRITTEN = 0.5  # of the words of a line that a fix removed
 MIN_REVIEWED, MAX_REVIEWED = 5, 400  # changed lines of source code of a commit that is reviewed
 MAX_REVIEWED_FILES = 40
 DEFINITION = re.compile(
@@ -172,7 +173,7 @@ def _choose(
     for line, found in traced:
         if found.commit and (not is_insertion or _is_one_commit(traced, line.group)):
             counts[found.commit] += 1
-    named = [commit for name in message.blamed if (commit := repository.find_ancestor(name, fix.id))]
+    named = [commit for name in message.blamed if (commit := _find_named(repository, name, fix))]
     if not counts:
         reasons = Counter(found.reason for _, found in traced if not found.commit)
         return Trace(reason=reasons.most_common(1)[0][0] if reasons else "scattered")
@@ -189,6 +190,12 @@ def _choose(
         return Trace(reason="long_ago")
     lines = {found.line for _, found in traced if found.commit == commit and found.line}
     return Trace(commit, tuple(sorted(lines, key=lambda line: (line.path, line.line))))
+
+
+def _find_named(repository: Repository, name: str, fix: Commit) -> str | None:
+    if name.startswith("#"):
+        return repository.find_number(name, fix.id)
+    return repository.find_ancestor(name, fix.id)
 
 
 def _is_one_commit(traced: Sequence[tuple[_Line, TracedLine]], group: int) -> bool:
@@ -221,7 +228,7 @@ def _find_changed_lines(
     blocks = [(file, block) for file, diff in diffs for block in list_blocks(diff)]
     added = [line for _, block in blocks for line in block.added]
     moved = find_moved((line for _, block in blocks for line in block.removed), added)
-    found, stayed = list[_Line](), list[_Line]()
+    found = list[_Line]()
     for file, block in blocks:
         if block.is_reformatted:
             continue
@@ -243,7 +250,8 @@ def _find_changed_lines(
             squeezed = squeeze(line.text)
             if squeezed in same:
                 continue
-            (stayed if squeezed in moved else found).append(entry)
+            if squeezed not in moved and not (changed.is_whole and find_partner(line.text, added, MIN_ALIKE)):
+                found.append(entry)
     return found
 
 
@@ -345,13 +353,16 @@ def _read_origin(repository: Repository, line: _Line, origin: Origin) -> TracedL
     moved = _find_moved_line(repository, commit, origin.path, block, row)
     if moved:
         return line._replace(revision=commit.parents[0], path=moved[0], number=moved[1])
-    written = find_changed_tokens(row.text, block.removed).positions
-    if _is_written(row.text, written, tokens, line):
+    written = find_changed_tokens(row.text, block.removed)
+    path, earlier = origin.path, find_partner(row.text, block.removed, least=0.0)
+    if written.is_whole and (alike := _find_alike(repository, commit, origin.path, row)):
+        path, earlier = alike
+        written = find_changed_tokens(row.text, [earlier])
+    if _is_written(row.text, written.positions, tokens, line):
         return TracedLine(commit.id, FixedLine(origin.path, origin.line, row.text))
-    earlier = find_partner(row.text, block.removed, least=0.0)
-    if earlier is None or (line.is_extended and keep_words(written, row.text)):
+    if earlier is None or (line.is_extended and keep_words(written.positions, row.text)):
         return TracedLine()  # what the line lacks may be due to this commit or to an older one
-    return line._replace(revision=commit.parents[0], path=_find_old_path(commit, origin.path), number=earlier.number)
+    return line._replace(revision=commit.parents[0], path=_find_old_path(commit, path), number=earlier.number)
 
 
 def _find_old_path(commit: Commit, path: str) -> str:
@@ -378,12 +389,23 @@ def _find_moved_line(
     return None
 
 
+def _find_alike(repository: Repository, commit: Commit, path: str, row: DiffLine) -> tuple[str, DiffLine] | None:
+    """Return the path and the line that a commit removed elsewhere and wrote again with few changes, or None."""
+    if len(commit.sources) > MAX_DIFF_FILES or commit.changed_lines > MAX_REVIEWED:
+        return None
+    for diff in sorted(repository.read_diff(commit.id), key=lambda diff: diff.path != path):
+        removed = [line for block in list_blocks(diff) for line in block.removed]
+        if found := find_partner(row.text, removed, MIN_ALIKE):
+            return diff.path, found
+    return None
+
+
 def _is_written(text: str, written: frozenset[int], changed: frozenset[int], line: _Line) -> bool:
-    """Return whether a commit wrote the words of a line that the fix changed."""
+    """Return whether a commit wrote the words of a line that the fix changed, or most of them."""
     if line.is_removed:
         return len(written) >= MIN_WRITTEN * len(split_tokens(text))
-    words = keep_words(changed, text)
-    return bool(written & (words or changed))
+    words = keep_words(changed, text) or changed
+    return bool(written & words) if line.is_extended else 2 * len(written & words) > len(words)
 
 
 def _look_through_revert(repository: Repository, line: _Line, origin: Origin, commit: Commit) -> _Line | None:
