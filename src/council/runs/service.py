@@ -220,7 +220,7 @@ class Convener(RunRecords):
         """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the
         run's. A preview leaves settings out that need trust.
         """
-        folder = folder or self.folder
+        folder, material = folder or self.folder, material or Material()
         if not preview:
             self._require_trust()
         known, options = protocols.protocol_names(protocol), dict(flags or {})
@@ -228,10 +228,10 @@ class Convener(RunRecords):
         intent, material = read_request(
             words,
             {} if own else options,
-            material or Material(),
+            material,
             protocol=protocol,
             verbose=verbose,
-            folder=folder,
+            folder=material.folder or folder,
             known=known,
             can_search=lambda: can_search(self.settings, self.env, folder),
         )
