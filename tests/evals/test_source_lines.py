@@ -8,7 +8,9 @@ from council.evals.history.source_lines import find_code_lines, is_source
 
 
 @pytest.mark.behaviour("60-history-source-lines")
-@pytest.mark.parametrize("path", ["src/app.py", "lib/core/Axios.js", "tree.go", "src/a b.rs", "include/x.hpp", "app/Model.php"])
+@pytest.mark.parametrize(
+    "path", ["src/app.py", "lib/core/Axios.js", "tree.go", "src/a b.rs", "include/x.hpp", "app/Model.php"]
+)
 def test_a_source_file_is_recognised(path: str) -> None:
     assert is_source(path)
 

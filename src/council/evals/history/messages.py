@@ -29,12 +29,20 @@ TRIVIAL_SCOPES = re.compile(
 )
 EMOJI = {"🐛": "fix", "🚑": "fix", "🔒": "fix", ":bug:": "fix", ":ambulance:": "fix", ":lock:": "fix"}
 CONVENTIONAL = re.compile(r"(?P<type>[A-Za-z]+)(?P<scopes>(?:\([^()]*\))*)!?:+\s*(?P<rest>.*)", re.DOTALL)
-TAG = re.compile(r"\[(?P<tag>[^\]]{1,40})\]\s*:?\s*|(?P<emoji>:[a-z_]+:|[\U0001f000-\U0001faff\u2600-\u27bf]\ufe0f?)\s*")
-CONSEQUENCE = re.compile(r"(?i)\b(?:that|which) (?:made|makes|broke|breaks|caused?s?|prevent(?:s|ed)|led|leads|result)|\b(?:causing|breaking|leading to|resulting in)\b")
-TRIVIAL_ELSEWHERE = re.compile("文档|文檔|错别字|錯字|拼写|注释|格式|测试|誤字|ドキュメント|テスト|コメント|오타|문서|документац|опечатк")
+TAG = re.compile(
+    r"\[(?P<tag>[^\]]{1,40})\]\s*:?\s*|(?P<emoji>:[a-z_]+:|[\U0001f000-\U0001faff\u2600-\u27bf]\ufe0f?)\s*"
+)
+CONSEQUENCE = re.compile(
+    r"(?i)\b(?:that|which) (?:made|makes|broke|breaks|caused?s?|prevent(?:s|ed)|led|leads|result)|\b(?:causing|breaking|leading to|resulting in)\b"
+)
+TRIVIAL_ELSEWHERE = re.compile(
+    "文档|文檔|错别字|錯字|拼写|注释|格式|测试|誤字|ドキュメント|テスト|コメント|오타|문서|документац|опечатк"
+)
 TEST_COMPONENT = re.compile(r"t\d{4}|(?:\w+[-_/])?tests?(?:[-_/]\w+)?|selftests?")
 MERGE = re.compile(r"(?i)(?:rollup )?merge (?:branch|pull request|remote-tracking branch|tag|of|PR)\b")
-COMPONENT = re.compile(r"(?![A-Za-z]+tion:)(?:[\w*{},@./+-]+(?:, ?[\w*{}@./+-]+)*(?:\([^()]*\))?:|[\w.]+(?:-[\w.]+)* -)\s+(?=\S)")
+COMPONENT = re.compile(
+    r"(?![A-Za-z]+tion:)(?:[\w*{},@./+-]+(?:, ?[\w*{}@./+-]+)*(?:\([^()]*\))?:|[\w.]+(?:-[\w.]+)* -)\s+(?=\S)"
+)
 ISSUE_START = re.compile(
     r"(?i)(?P<closes>fix(?:e[sd])?|close[sd]?|resolve[sd]?)?:?\s*(?P<refs>(?:(?:bug|issue|gh|bpo|ref(?:s|erence)?|PR [\w+-]+/)?[ -]?"
     r"(?:#\d+|\d{4,}|[A-Z]{2,10}-\d+|CVE-\d{4}-\d+)(?:\s*(?:,|and|&)\s*)?)+)\s*(?:--|[:.,-]|\s)\s*(?=\S)"
@@ -135,6 +143,8 @@ TRIVIAL = re.compile(
     r"dependenc(?:y|ies)|deps|requirements|release|releases|metadata|nits?|review comments?|naming|todos?|benchmarks?|"
     r"translations?|locales?|sphinx|rst|markdown|deprecation warnings?|unused \w+)"
 )
+FIRST_TRIVIAL = re.compile(r"(?i)typos?|lint|linting|spelling|grammar|flaky|test_\w+")
+TEST_NAME = re.compile(r"Test[A-Z]\w+|\w+Tests?")
 CUT = re.compile(r"(?i)\s(?:in|on|when|for|of|with|from|to|at|by|where|while|about|caused|that|which|after|before|if|due|during|so|under|as|between|into|via|using|and|not|is|are|being|causing|inside|by)\s|[,;:(]")  # fmt: skip
 TRIVIAL_PLACE = re.compile(
     r"(?i)\b(?:in|of|to|for|on|from|with|under)\s+(?:\S+\s+){0,3}?(?:docs?|documentation|read-?me(?:\.\w+)?|change-?log(?:\.\w+)?|doc-?strings?|comments?|tests?|"
@@ -173,7 +183,7 @@ def read_message(subject: str, body: str = "") -> Message:
 
 def _read_revert(subject: str, body: str) -> Message | None:
     """Return the message of a revert, or None. The revert of a revert is no fix, but names what it restores."""
-    text, typed = _strip_tags(subject)
+    text, _ = _strip_tags(subject)
     conventional = CONVENTIONAL.fullmatch(text)
     if conventional and TYPES.get(conventional["type"].lower()) == "revert":
         text = f'Revert "{conventional["rest"].strip().strip(chr(34))}"'
@@ -238,7 +248,9 @@ def _classify(subject: str, body: str) -> tuple[Kind, bool]:
         closes = closes or more
     if MERGE.match(text):
         first = body.strip().partition("\n")[0].strip("* ")
-        is_fix = bool(re.search(r"(?i)[/-](?:fix|bug|hotfix)\b|\bfix\b", text)) or (bool(first) and _classify_plain(first, body, closes=False)[1])
+        is_fix = bool(re.search(r"(?i)[/-](?:fix|bug|hotfix)\b|\bfix\b", text)) or (
+            bool(first) and _classify_plain(first, body, closes=False)[1]
+        )
         return ("fix" if is_fix else "chore"), is_fix
     return _classify_plain(text, body, closes=closes)
 
@@ -310,17 +322,25 @@ def _find_trivial(text: str) -> Kind | None:
     start = re.match(rf"(?i)(?:{FIX_WORD}|correct(?:s|ed)?|resolve[sd]?|repair(?:s|ed)?|update[sd]?|add(?:s|ed)?|some|more|minor|small|few|[ ,/&]|and|the|a|an|missing|various)+(?=\s|$)\s*", text)  # fmt: skip
     rest = text[start.end() :] if start else text
     thing = CUT.split(f"{rest} ", maxsplit=1)[0].strip(" .!`'\"")
-    words = re.sub(r"(?i)(?: (?:entr(?:y|ies)|files?|sections?|pages?|errors?|failures?|issues?|problems?|violations?|complaints?|notices?|strings?|numbers?))+$", "", thing).split()
+    words = re.sub(
+        r"(?i)(?: (?:entr(?:y|ies)|files?|sections?|pages?|errors?|failures?|issues?|problems?|violations?|complaints?|notices?|strings?|numbers?))+$",
+        "",
+        thing,
+    ).split()
     for count in (3, 2, 1):
         last = " ".join(words[-count:])
         if len(words) >= count and TRIVIAL.fullmatch(last):
             return _trivial_kind(last)
-    if words and re.fullmatch(r"(?i)typos?|lint|linting|spelling|grammar|flaky|test_\w+", words[0]) or (words and re.fullmatch(r"Test[A-Z]\w+|\w+Tests?", words[-1])):
-        return _trivial_kind(words[0] if words[0].lower() in ("typo", "typos", "lint", "linting", "spelling", "grammar") else "test")
-    if words and re.fullmatch(r"(?i)types?", " ".join(words)):
+    if words and FIRST_TRIVIAL.fullmatch(words[0]):
+        return _trivial_kind(words[0])
+    if words and TEST_NAME.fullmatch(words[-1]):
+        return "test"
+    if len(words) == 1 and words[0].lower() in ("type", "types"):
         return "chore"
     if place := TRIVIAL_PLACE.search(text):
         return _trivial_kind(place[0])
+    if re.search(r"(?i)\bmerge conflicts?\b", text):
+        return "chore"
     return "typo" if re.search(r"(?i)\btypos?\b", text) else None
 
 
@@ -332,6 +352,8 @@ def _trivial_kind(text: str) -> Kind:
         return "docs"
     if re.search(r"test|spec|fixture|mock|coverage|flaky|bench", lower):
         return "test"
-    if re.search(r"lint|flake8|ruff|style|format|indent|space|newline|line|black|prettier|pep|sort|clippy|rubocop|fmt", lower):
+    if re.search(
+        r"lint|flake8|ruff|style|format|indent|space|newline|line|black|prettier|pep|sort|clippy|rubocop|fmt", lower
+    ):
         return "style"
     return "chore"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -56,7 +57,9 @@ class ChangedFile(NamedTuple):
 
     @property
     def is_source(self) -> bool:
-        return is_source(self.change.path) and self.change.mode.startswith(("100", "000")) and not self.change.is_submodule
+        return (
+            is_source(self.change.path) and self.change.mode.startswith(("100", "000")) and not self.change.is_submodule
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +106,10 @@ class Repository:
         self.read_diff: Callable[[str], tuple[FileDiff, ...]] = lru_cache(200)(self._read_diff)
         self.read_text: Callable[[str], str] = lru_cache(50)(self._read_text)
 
-    def list_commits(self, *args: str) -> Iterator[Commit]:
+    def list_commits(self, *args: str) -> Generator[Commit, None, None]:
         """Yield commits that are no merges, newest first."""
-        yield from _parse_log(self.repo.stream("log", "--no-merges", *LOG_FLAGS, LOG_FORMAT, *args))
+        with closing(self.repo.stream("log", "--no-merges", *LOG_FLAGS, LOG_FORMAT, *args)) as rows:
+            yield from _parse_log(rows)
 
     def _read_commit(self, commit: str) -> Commit:
         rows = self.repo.run("log", "--no-walk", *LOG_FLAGS, LOG_FORMAT, commit, "--").split(b"\0")
@@ -126,7 +130,9 @@ class Repository:
         change = next((file.change for file in commit.sources if file.change.path == path), None)
         if change is None:
             return None
-        sections = [file for text in self.repo.diff((commit.parents[0], commit.id), [change]) for file in parse_diff(text)[:1]]
+        sections = [
+            file for text in self.repo.diff((commit.parents[0], commit.id), [change]) for file in parse_diff(text)[:1]
+        ]
         return replace(sections[0], path=path) if sections else None
 
     def _read_text(self, oid: str) -> str:
@@ -152,7 +158,20 @@ class Repository:
         ranges = [word for first, last in _join_ranges(lines) for word in ("-L", f"{first},{last}")]
         through = [word for commit in self.ignored for word in ("--ignore-rev", commit)]
         limits = [f"--since={since}"] if since else []
-        return dict(_parse_blame(self.repo.run("blame", *BLAME_FLAGS, *ranges, *limits, *through, f"{after}..{revision}" if after else revision, "--", path)))
+        return dict(
+            _parse_blame(
+                self.repo.run(
+                    "blame",
+                    *BLAME_FLAGS,
+                    *ranges,
+                    *limits,
+                    *through,
+                    f"{after}..{revision}" if after else revision,
+                    "--",
+                    path,
+                )
+            )
+        )
 
     def map_line(self, old: str, new: str, path: str, line: int) -> int | None:
         """Return the number of a line in another commit, or None if it is changed or removed there."""
@@ -181,7 +200,15 @@ class Repository:
 
     def find_subject(self, subject: str, before: str) -> str | None:
         """Return the newest ancestor of a commit with this subject, among the last commits."""
-        args = ("-z", "--no-color", "--no-notes", "--encoding=UTF-8", "--format=%H %s", "--fixed-strings", f"--grep={subject}")
+        args = (
+            "-z",
+            "--no-color",
+            "--no-notes",
+            "--encoding=UTF-8",
+            "--format=%H %s",
+            "--fixed-strings",
+            f"--grep={subject}",
+        )
         listed = self.repo.run("log", *args, f"--max-count={MAX_SAME_SUBJECT}", f"{before}^", "--")
         for row in listed.decode("utf-8", "replace").split("\0"):
             commit, _, found = row.partition(" ")
@@ -190,8 +217,16 @@ class Repository:
         return None
 
     def find_number(self, number: str, before: str) -> str | None:
-        """Return the newest ancestor of a commit whose subject ends with the number of a pull request, such as `(#12)`."""
-        args = ("-z", "--no-color", "--no-notes", "--encoding=UTF-8", "--format=%H %s", "--fixed-strings", f"--grep=({number})")
+        """Return the newest ancestor of a commit whose subject ends with the number of a pull request."""
+        args = (
+            "-z",
+            "--no-color",
+            "--no-notes",
+            "--encoding=UTF-8",
+            "--format=%H %s",
+            "--fixed-strings",
+            f"--grep=({number})",
+        )
         listed = self.repo.run("log", *args, f"--max-count={MAX_SAME_SUBJECT}", f"{before}^", "--")
         rows = (row.partition(" ") for row in listed.decode("utf-8", "replace").split("\0"))
         return next((commit for commit, _, subject in rows if subject.endswith(f"({number})")), None)
@@ -230,7 +265,11 @@ def read_since(repository: Repository, since: str, now: float) -> str:
     elif re.fullmatch(r"\d{4}-\d\d-\d\d", text):
         text = f"{text}T00:00:00Z"  # git would add the current time of the day
     age = re.search(rb"\d+", repository.repo.run("rev-parse", f"--since={text}"))
-    if age is None or not DATE_WORD.search(text) or (abs(int(age[0]) - now) < 5 and not re.search(r"(?i)now|second", text)):
+    if (
+        age is None
+        or not DATE_WORD.search(text)
+        or (abs(int(age[0]) - now) < 5 and not re.search(r"(?i)now|second", text))
+    ):
         raise UsageError(f'"{since}" is no date: write "1 year ago", "6mo" or "2025-01-31"')
     return age[0].decode()
 

@@ -35,7 +35,9 @@ MAX_FIX_FILES = 5  # source files
 MAX_FIX_LINES = 60  # added and removed lines of source code
 MAX_INSERTED = 15  # lines of a fix that only adds
 MAX_LOOKS = 6  # commits of one line that are looked through
-MAX_AGE_S = 3 * 365 * 86_400  # of the commit at the fix; later, what surrounds a line has changed more often than the line was wrong
+MAX_AGE_S = (
+    3 * 365 * 86_400
+)  # of the commit at the fix; later, what surrounds a line has changed more often than the line was wrong
 MIN_SHARE = 0.6  # of the lines that a fix changed
 MIN_ALIKE = 0.7  # of two lines at different places of a diff, of which one replaces the other
 MIN_WRITTEN = 0.5  # of the words of a line that a fix removed
@@ -165,7 +167,12 @@ def _trace_lines(repository: Repository, fix: Commit, message: Message) -> Trace
 
 
 def _choose(
-    repository: Repository, fix: Commit, message: Message, traced: Sequence[tuple[_Line, TracedLine]], *, is_insertion: bool
+    repository: Repository,
+    fix: Commit,
+    message: Message,
+    traced: Sequence[tuple[_Line, TracedLine]],
+    *,
+    is_insertion: bool,
 ) -> Trace:
     """Return the commit that wrote a clear share of the lines."""
     counts = Counter[str]()
@@ -224,40 +231,37 @@ def _find_code(repository: Repository, file: ChangedFile, diff: FileDiff) -> boo
 def _find_changed_lines(
     repository: Repository, fix: Commit, diffs: Sequence[tuple[ChangedFile, FileDiff]]
 ) -> list[_Line]:
-    """Return the lines of code that a fix removes or changes. A line that it only moves is left out."""
-    blocks = [(file, block) for file, diff in diffs for block in list_blocks(diff)]
-    added = [line for _, block in blocks for line in block.added]
-    moved = find_moved((line for _, block in blocks for line in block.removed), added)
+    """Return the lines of code that a fix removes or changes. A line that it only moves or reformats is left out."""
+    blocks = {file: list(list_blocks(diff)) for file, diff in diffs}
+    added = [line for parts in blocks.values() for block in parts for line in block.added]
+    removed = (line for parts in blocks.values() for block in parts for line in block.removed)
+    moved = find_moved(removed, added)
     found = list[_Line]()
-    for file, block in blocks:
-        if block.is_reformatted:
-            continue
+    for file, parts in blocks.items():
         code = find_code_lines(file.change.old_path, repository.read_text(file.change.old_oid))
-        for line in block.removed:
-            if line.number not in code:
-                continue
-            same = {squeeze(other.text) for other in block.added}
-            changed = find_changed_tokens(line.text, block.added)
-            entry = _Line(
-                revision=fix.parents[0],
-                path=file.change.old_path,
-                number=line.number,
-                text=line.text,
-                tokens=changed.positions,
-                is_removed=changed.is_whole,
-                is_extended=changed.is_insertion,
-            )
-            squeezed = squeeze(line.text)
-            if squeezed in same:
-                continue
-            if squeezed not in moved and not (changed.is_whole and find_partner(line.text, added, MIN_ALIKE)):
-                found.append(entry)
+        for block in parts:
+            same = {squeeze(line.text) for line in block.added}
+            for line in () if block.is_reformatted else block.removed:
+                if line.number not in code or squeeze(line.text) in same | moved:
+                    continue
+                changed = find_changed_tokens(line.text, block.added)
+                if changed.is_whole and find_partner(line.text, added, MIN_ALIKE):
+                    continue
+                found.append(
+                    _Line(
+                        revision=fix.parents[0],
+                        path=file.change.old_path,
+                        number=line.number,
+                        text=line.text,
+                        tokens=changed.positions,
+                        is_removed=changed.is_whole,
+                        is_extended=changed.is_insertion,
+                    )
+                )
     return found
 
 
-def _find_insertions(
-    repository: Repository, fix: Commit, diffs: Sequence[tuple[ChangedFile, FileDiff]]
-) -> list[_Line]:
+def _find_insertions(repository: Repository, fix: Commit, diffs: Sequence[tuple[ChangedFile, FileDiff]]) -> list[_Line]:
     """Return the lines of code around the lines that a fix inserts into a function."""
     found, group, inserted = list[_Line](), 0, 0
     for file, diff in diffs:
@@ -276,7 +280,17 @@ def _find_insertions(
             group += 1
             for number in (before, after):
                 every = frozenset(range(len(split_tokens(rows[number - 1]))))
-                found.append(_Line(fix.parents[0], file.change.old_path, number, rows[number - 1], every, is_removed=True, group=group))
+                found.append(
+                    _Line(
+                        fix.parents[0],
+                        file.change.old_path,
+                        number,
+                        rows[number - 1],
+                        every,
+                        is_removed=True,
+                        group=group,
+                    )
+                )
     return found if inserted <= MAX_INSERTED else []
 
 
@@ -403,13 +417,15 @@ def _find_alike(repository: Repository, commit: Commit, path: str, row: DiffLine
 def _is_written(text: str, written: frozenset[int], changed: frozenset[int], line: _Line) -> bool:
     """Return whether a commit wrote the words of a line that the fix changed, or most of them."""
     if line.is_removed:
-        return len(written) >= MIN_WRITTEN * len(split_tokens(text))
+        every = range(len(split_tokens(text)))
+        words = keep_words(every, text) or frozenset(every)
+        return len(written & words) >= MIN_WRITTEN * len(words)
     words = keep_words(changed, text) or changed
     return bool(written & words) if line.is_extended else 2 * len(written & words) > len(words)
 
 
 def _look_through_revert(repository: Repository, line: _Line, origin: Origin, commit: Commit) -> _Line | None:
-    """Return the line before the commit that a revert undoes, or None if it is no revert or does not restore the line."""
+    """Return the line before the commit that a revert undoes; None if the commit is no revert."""
     message = read_message(commit.subject, commit.body)
     if message.kind != "revert":
         return None
