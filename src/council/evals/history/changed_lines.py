@@ -55,6 +55,15 @@ def list_blocks(file: FileDiff) -> Iterator[Block]:
             yield Block(tuple(removed), tuple(added))
 
 
+def read_old_lines(file: FileDiff) -> dict[int, str]:
+    """Return the lines of the old file that a diff shows, by their numbers."""
+    found = dict[int, str]()
+    for hunk in file.hunks:
+        rows = [line for line in hunk.list_lines() if line.sign != "+"]
+        found |= {number: line.text for number, line in enumerate(rows, hunk.old)}
+    return found
+
+
 def squeeze(text: str) -> str:
     """Return a line without what a formatter changes."""
     return FORMATTING.sub("", text)

@@ -23,6 +23,7 @@ from council.evals.history.changed_lines import (
     keep_words,
     list_blocks,
     map_tokens,
+    read_old_lines,
     split_tokens,
     squeeze,
 )
@@ -104,11 +105,11 @@ def touches_lines(repository: Repository, later: Commit, commit: Commit, lines: 
     if sum(file.added + file.removed for file in files) > MAX_REVIEWED:
         return True
     for file, diff in _pair_diffs(repository, later, files):
-        rows = repository.read_text(file.change.old_oid).split("\n")
+        shown = read_old_lines(diff)
         touched = {line.number for block in list_blocks(diff) for line in block.removed}
         firsts = [block.added[0] for block in list_blocks(diff) if block.added and not block.removed]
         touched |= {at for line in firsts for at in _find_neighbours(diff, line)}
-        suspects = [at for at in touched if 0 < at <= len(rows) and squeeze(rows[at - 1]) in texts]
+        suspects = [at for at in touched if at in shown and squeeze(shown[at]) in texts]
         if not suspects:
             continue
         origins = repository.blame(later.parents[0], file.change.old_path, suspects, after=commit.parents[0])
