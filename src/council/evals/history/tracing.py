@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from council.errors import UsageError
@@ -65,7 +65,6 @@ class Trace:
     commit: str = ""
     lines: tuple[FixedLine, ...] = ()
     reason: Reason | None = None
-    is_insertion: bool = False  # the fix only adds; the lines are those around it
 
 
 class _Line(NamedTuple):
@@ -164,7 +163,7 @@ def _trace_lines(repository: Repository, fix: Commit, message: Message) -> Trace
         return Trace(reason="no_lines" if has_code else "no_source")
     since = None if message.blamed else fix.time - MAX_AGE_S
     traced = _trace(repository, lines, since)
-    return replace(_choose(repository, fix, message, traced, is_insertion=is_insertion), is_insertion=is_insertion)
+    return _choose(repository, fix, message, traced, is_insertion=is_insertion)
 
 
 def _choose(
