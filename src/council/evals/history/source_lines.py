@@ -13,8 +13,8 @@ OTHER_SUFFIXES = frozenset("hh hxx cxx mm bash zsh fish ps1 r jl pl pm nim zig v
 NO_CODE = re.compile(
     r"(?:^|/)(?:docs?|documentation|doc-src|examples?|samples?|demos?|benchmarks?|bench|locales?|i18n|translations?|l10n|"
     r"changelogs?|\.github|\.circleci|website|site|sandbox|fixtures?|testfixtures|mocks?|__mocks__|deps|external|extern|"
-    r"migrations|typings?|e2e|fuzz|playground|regression-test|jsfmt|tests_\w+|tests?_\w+)/|"
-    r"(?:^|/)(?:version|_version|__version__|__about__|setup|conf|noxfile|tasks|gulpfile|Gruntfile|rollup\.config|"
+    r"typings?|e2e|fuzz|playground|regression-test|jsfmt|tests_\w+|tests?_\w+)/|"
+    r"(?:^|/)migrations/\d[^/]*$|(?:^|/)(?:version|_version|__version__|__about__|setup|conf|noxfile|tasks|gulpfile|Gruntfile|rollup\.config|"
     r"webpack\.config|build\.gradle|settings\.gradle|karma\.conf|babel\.config|jest\.config|vite\.config|eslint\.config|\.eslintrc)(?:\.\w+){1,2}$|_test\.\w+$|"
     r"\.gradle(?:\.kts)?$|(?:^|/)tests?\.\w+$|\.d\.ts$|\.stories\.\w+$",
     re.IGNORECASE,
