@@ -73,6 +73,7 @@ RUST = "use std::io;\n\n/// doc\nfn a() -> u8 {\n    1 + 1\n}\n"
     [
         ("a.py", PYTHON, {9, 11, 12, 13}),
         ("a.py", PYTHON.replace("\n", "\r\n"), {9, 11, 12, 13}),
+        ("a.py", 'a = """\nx\n"""\nb = 1  # """\nc = "#" + \'"""\' + """\n""" + d\ne = 1\n', {1, 2, 4, 5, 6, 7}),
         ("a.go", GO, {10, 11}),
         ("a.rs", RUST, {4, 5}),
         ("a.js", "const a = require('a');\n'use strict';\nif (\n  x\n) {\n}\n", {4}),
