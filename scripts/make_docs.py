@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Union, get_args, get_origin
 
 import click
 from pydantic import BaseModel
@@ -326,7 +326,8 @@ TRUST_DOC = (
     "Trust: MEDIUM — the leading draft was changed after attacks; 1 of 4 attacks was severe and landed\n"
     "```\n\n"
     "Every report has `trust` with the level, all reasons and what speaks for the answer. One table gives each fact of the run its level, and the lowest "
-    "level wins; no model rates itself, and `confidence` is never above it. Agreement is that of the first statements, which no other seat has read. Seats "
+    "level wins; no model rates itself, and `confidence` is never above it. How decisions "
+    "[turned out](evidence.md#outcomes-and-track-records) comes first among the reasons and does not change the level. Agreement is that of the first statements, which no other seat has read. Seats "
     "that share a member because of a fallback count as one. The tail is in the language of the answer for German, French, Spanish, Italian, Portuguese, "
     "Chinese and Japanese, else in English. [Evidence](evidence.md#trust-levels) says how often answers of each level are right with simulated members and on recorded answers."
 )
@@ -1350,7 +1351,7 @@ def _own_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _format_parameter(one: inspect.Parameter) -> str:
-    return f"{one.name}: {one.annotation}" + ("" if one.default is inspect.Parameter.empty else f" = {one.default}")
+    return f"{one.name}: {one.annotation}" + ("" if one.default is inspect.Parameter.empty else f" = {one.default!r}")
 
 
 def _describe_methods(name: str, kind: type[Any], only: Sequence[str] = ()) -> list[str]:
@@ -1411,7 +1412,13 @@ def _field_table(kind: type[BaseModel]) -> str:
 
 
 def _type_name(kind: Any) -> str:
-    return kind.__name__ if isinstance(kind, type) else str(kind)
+    if isinstance(kind, type):
+        return kind.__name__
+    return str(kind) if get_origin(kind) is not Union else " | ".join(map(_option_name, get_args(kind)))
+
+
+def _option_name(kind: Any) -> str:
+    return "None" if kind is type(None) else _type_name(kind).removeprefix("typing.")
 
 
 def _field_type(annotation: Any) -> str:

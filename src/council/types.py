@@ -110,6 +110,7 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
     return [map_strings(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
+FORMAT_PHASE, FORMAT_SEAT = "format", "formatter"  # of the call that writes the answer as JSON
 DEFAULT_PACKET_TOKENS = 30_000  # of the material of a review
 
 
@@ -539,6 +540,7 @@ class Step:
     read_partial: Callable[[str], PartialReply | None] = lambda text: None
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
     is_final: bool = False  # free text that is the answer of the run: wrappers and openings are removed
+    is_json: bool = False  # JSON for a program, of which `read` returns the compact form
 
 
 class StepResult(TypedDict):
@@ -802,8 +804,10 @@ MediumFactKind = Literal[
 # In favour of the answer, in the order in which they are told.
 ConsentFactKind = Literal["all_agree", "all_hold", "same_verdict", "all_answered"]
 EvidentFactKind = Literal["verified_findings", "dismissed", "agreed_points", "cited_sources", "checked"]
-SupportingFactKind = Literal[ConsentFactKind, EvidentFactKind]
-TrustFactKind = Literal[ContestedFactKind, LowFactKind, MediumFactKind, SupportingFactKind]
+SupportingFactKind = Literal["turned_out_right", ConsentFactKind, EvidentFactKind]
+# How decisions turned out after their runs. They are told first, and the level of the run stays.
+OutcomeFactKind = Literal["turned_out_wrong", "earlier_wrong", "forked_wrong"]
+TrustFactKind = Literal[OutcomeFactKind, ContestedFactKind, LowFactKind, MediumFactKind, SupportingFactKind]
 
 
 class TrustFactRow(TypedDict):
@@ -852,6 +856,28 @@ class Difference:
     point: str
     sides: tuple[Side, ...] = ()
 
+
+OutcomeLabel = Literal["right", "wrong"]
+
+
+class RecordedOutcome(TypedDict):
+    """How the decision of a run turned out, as a person recorded it."""
+
+    at: float  # when it was recorded, in seconds since 1970
+    label: OutcomeLabel
+    value: str  # the value that was right, if it was named
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcomes:
+    """How the decision of a run turned out, and those of the runs that it continues or is a fork of, by run."""
+
+    own: RecordedOutcome | None = None
+    earlier: Mapping[str, OutcomeLabel] = field(default_factory=dict)
+
+
+NO_OUTCOMES = RunOutcomes()
 
 DraftOutcome = Literal["survived", "unopposed", "consensus", "modified", "corrected", "overturned", "untested"]
 VoteOutcome = Literal["votes", "capped", "split", "first", "no_first"]

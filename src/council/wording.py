@@ -186,6 +186,8 @@ class Wording:
 
 def _reason_key(fact: TrustFact) -> str:
     """Return the row of a fact that has several sentences."""
+    if fact.kind == "turned_out_wrong" and fact.detail:
+        return "turned_out_wrong_value"
     if fact.detail == CONCLUSIONS and fact.kind in CONCLUSION_ROWS:
         return CONCLUSION_ROWS[fact.kind]
     if fact.kind == "partial_agreement" and fact.total:

@@ -34,6 +34,7 @@ HIGH = 1e6
 FREE = {
     "open_session": "checks a token", "create_code": "makes a code", "estimate_run": "makes a plan", "cancel_run": "ends a run",
     "change_run": "changes a title", "answer_ask": "answers as a person", "delete_run": "removes a run",
+    "record_outcome": "labels a run",
 }  # fmt: skip
 SPENDING = {"start_run", "resume_run", "fork_run", "create_chat_completion"}
 FREE_TOOLS = {"council_wait", "council_result", "council_cancel", "council_list"}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from council import events as ev
 from council.engine.agreement import compute_agreement, count_voices, join_sides
 from council.engine.minutes import Minutes
-from council.engine.trust import LEVELS, LIMITS, SUPPORTS, compute_trust
+from council.engine.trust import LEVELS, LIMITS, OUTCOMES, SUPPORTS, compute_trust
 from council.events import Entry
 from council.render.report import build_report
-from council.types import Side
+from council.types import OutcomeLabel, RecordedOutcome, RunOutcomes, Side
 from council.wording import load_wording
 
 DATA = Path(__file__).parents[1] / "data" / "trust"
@@ -204,9 +204,52 @@ def test_the_level_never_exceeds_the_confidence(given: dict[str, Any]) -> None:
     assert LEVELS.index(level(run(**given))) >= LEVELS.index(confidence)
 
 
+# How decisions turned out
+
+
+def outcome(label: OutcomeLabel, value: str = "") -> RecordedOutcome:
+    return {"at": 1.0, "label": label, "value": value, "note": ""}
+
+
+@pytest.mark.behaviour("evidence-outcome-shown")
+def test_high_never_stands_without_the_outcome_and_keeps_its_limit() -> None:
+    minutes = run()
+    assert build_report(minutes)["tail"][-1].startswith("Trust: HIGH — all 3 seats")
+    minutes.outcomes = RunOutcomes(outcome("wrong", "43"))
+    report = build_report(minutes)
+    assert report["tail"][-1].startswith("Trust: HIGH — the answer turned out wrong: the right value is 43; ")
+    assert "members can share an error" in report["tail"][-1]
+    assert report["trust"]["because"] == ["the answer turned out wrong: the right value is 43"]
+    minutes.outcomes = RunOutcomes(outcome("right"))
+    report = build_report(minutes)
+    assert report["tail"][-1].startswith("Trust: HIGH — the answer turned out right; ")
+    assert report["trust"]["because"] == []
+
+
+@pytest.mark.behaviour("evidence-outcome-follow-up")
+@pytest.mark.parametrize(
+    ("plan", "known", "expected"),
+    [
+        ({"continues": "r0", "earlier_wrong": ["r0"]}, {}, ["an earlier answer of this conversation turned out wrong (r0)"]),
+        ({"continues": "r0"}, {"r0": "wrong"}, ["an earlier answer of this conversation turned out wrong (r0)"]),
+        ({"continues": "r0", "earlier_wrong": ["r0"]}, {"r0": "right"}, []),
+        ({"continues": "r0"}, {"r0": "wrong", "r00": "wrong"}, ["2 earlier answers of this conversation turned out wrong (r0, r00)"]),
+        ({"fork": {"run": "r0", "from": "draft"}}, {"r0": "wrong"}, ["the answer of r0, of which this is a fork, turned out wrong"]),
+        ({"fork": {"run": "r1", "from": "draft"}, "continues": "r0"}, {"r0": "wrong"}, ["an earlier answer of this conversation turned out wrong (r0)"]),
+    ],
+)  # fmt: skip
+def test_a_follow_up_says_which_earlier_answers_turned_out_wrong_by_what_is_known_now(
+    plan: dict[str, Any], known: dict[str, OutcomeLabel], expected: list[str]
+) -> None:
+    minutes = run()
+    minutes.plan = {**minutes.plan, **plan}  # type: ignore[typeddict-item]
+    minutes.outcomes = RunOutcomes(None, known)
+    assert (reasons(minutes), level(minutes)) == (expected, "HIGH")
+
+
 def test_every_kind_of_the_shared_type_has_a_row() -> None:
     table = load_wording("en").table
-    assert set(LIMITS) <= table["reasons"].keys()
+    assert {*LIMITS, *OUTCOMES} <= table["reasons"].keys()
     assert set(SUPPORTS) <= table["supports"].keys()
 
 

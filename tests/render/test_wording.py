@@ -13,7 +13,7 @@ import pytest
 import council
 from council.engine.layout import format_cost, format_round_name
 from council.engine.records import CostRow
-from council.engine.trust import LIMITS, SUPPORTS
+from council.engine.trust import LIMITS, OUTCOMES, SUPPORTS
 from council.language import LANGUAGES
 from council.text_cleanup import quote_tail_lines
 from council.types import TrustFact
@@ -24,7 +24,7 @@ OTHERS = [language for language in LANGUAGES if language != "en"]
 EAST_ASIAN = ("zh", "ja")
 # Values that a language may use instead: Chinese and Japanese count characters, not words.
 OTHER_VALUES = {("phrases", "words"): {"count", "chars"}}
-FACTS = [TrustFact(kind, "draft", seats, count, 3) for kind in (*LIMITS, *SUPPORTS) for seats, count in [
+FACTS = [TrustFact(kind, "draft", seats, count, 3) for kind in (*OUTCOMES, *LIMITS, *SUPPORTS) for seats, count in [
     (("alpha",), 1), (("alpha", "beta"), 2),
 ]]  # fmt: skip
 
@@ -105,9 +105,9 @@ def test_every_heading_that_a_layout_names_exists() -> None:
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact.kind}-{fact.count}")
 def test_every_fact_has_a_sentence_with_its_seats(language: str, fact: TrustFact) -> None:
     wording = load_wording(language)
-    text = wording.format_reason(fact) if fact.kind in LIMITS else wording.format_support(fact)
+    text = wording.format_support(fact) if fact.kind in SUPPORTS else wording.format_reason(fact)
     english = load_wording("en")
-    plain = english.format_reason(fact) if fact.kind in LIMITS else english.format_support(fact)
+    plain = english.format_support(fact) if fact.kind in SUPPORTS else english.format_reason(fact)
     assert text and not re.search(r"[{}]", text)
     assert all((seat in text) == (seat in plain) for seat in fact.seats)
     assert language == "en" or text != plain or fact.kind == "degraded"

@@ -71,6 +71,7 @@ RELEASED = {
         "14_totals.sql": ("7936e749e3c7c3ee", "cd8d0dc2a97b2dc0"),
         "15_limits.sql": ("384f80af316e58bb", "655bcdedaf7e8028"),
         "16_evaluations.sql": ("c348d621e77ab427", "c296dc0565047d62"),
+        "17_earlier_outcomes.sql": ("5b2b3113d072e3f2", "7184681f5abd9215"),
     },
     "postgres": {
         "01_tables.sql": ("831b599ccf0d645e", "a5a33df9da8e2c12"),
@@ -84,6 +85,7 @@ RELEASED = {
         "09_totals.sql": ("0341622e803601ad", "8a1566fb518f522e"),
         "10_limits.sql": ("afe9aa7b33ebcf88", "e3dcca9f45eec885"),
         "11_evaluations.sql": ("f4195ecde6888dc8", "75660e4b21beea76"),
+        "12_earlier_outcomes.sql": ("d3d4b2812d1ea5e8", "badf146be3dea692"),
     },
 }
 LIST_RUNS = ("runs", "list", "--json")

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.store.interface import Row, StoreAddress
+from council.store.interface import DecisionOutcome, Row, StoreAddress
 from council.store.run_store import Job, RunStore
 from council.store.shared import open_store
-from council.types import FinalState, Outcome, Usage, encode_json
+from council.types import FinalState, Outcome, OutcomeLabel, RunOutcomes, Usage, encode_json
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -354,6 +354,63 @@ async def test_outcomes_are_listed_by_time_and_a_later_one_replaces_that_of_its_
     listed = [(row["run"], row["label"]) for row in await store.list_outcomes()]
     assert listed == [("r1", "wrong"), ("r3", "wrong")]
     assert [row["run"] for row in await store.list_outcomes("r1")] == ["r1"] and await store.list_outcomes(RUN) == []
+    assert [(row["at"], row["label"]) for row in await store.list_earlier_outcomes("r3")] == [(3.0, "right")]
+
+
+def make_outcome(label: OutcomeLabel, at: float = 1.0) -> DecisionOutcome:
+    return {"at": at, "label": label, "value": "43", "note": "counted", "seats": []}
+
+
+def plan_event(**plan: object) -> Row:
+    return "event", (1, 1.0, "convened", json.dumps({"run": "", "name": "", "plan": plan, "folder": ""}))
+
+
+@pytest.mark.behaviour("evidence-outcome-stored")
+async def test_the_outcome_of_a_run_is_in_lists_and_is_loaded_with_those_it_builds_on(store: RunStore) -> None:
+    await store.write("r2", [RUN_ROW, plan_event(continues=RUN)])
+    await store.write("r3", [RUN_ROW, plan_event(continues="r2", fork={"run": "r9999", "from": "draft"})])
+    await store.write("r4", [RUN_ROW, plan_event(fork={"run": "r3", "from": "draft"}, continues="r2")])
+    assert await store.load_outcomes("r4") == RunOutcomes()
+    await store.save_outcome(RUN, make_outcome("wrong"))
+    await store.save_outcome("r2", make_outcome("right"))
+    assert {row["run"]: row["decision_outcome"] for row in await store.list_runs()} == {RUN: "wrong", "r2": "right", "r3": None, "r4": None}  # fmt: skip
+    assert await store.load_outcomes("r4") == RunOutcomes(None, {"r2": "right", RUN: "wrong"})
+    own = (await store.load_outcomes(RUN)).own
+    assert own == {"at": 1.0, "label": "wrong", "value": "43", "note": "counted"}
+
+
+@pytest.mark.behaviour("evidence-outcome-stored")
+async def test_a_removed_run_takes_its_outcomes_along_but_for_the_record_of_its_seats(store: RunStore) -> None:
+    await store.save_outcome(RUN, make_outcome("right", 1.0))
+    await store.save_outcome(RUN, make_outcome("wrong", 2.0))
+    await store.skip_outcome(RUN)
+    exported: list[str] = []
+    await store.export_run(RUN, exported.append)
+    assert [row["label"] for row in json.loads("".join(exported))["outcomes"]] == ["right", "wrong"]
+    async with store.lock_run(RUN):
+        await store.delete_run(RUN)
+    assert await store.list_earlier_outcomes(RUN) == []
+    assert [(row["label"], row["value"], row["note"]) for row in await store.list_outcomes()] == [("wrong", "", "")]
+
+
+@pytest.mark.behaviour("evidence-outcome-ask")
+async def test_decisions_without_an_outcome_are_the_complete_ones_oldest_first_and_skipped_ones_last(
+    store: RunStore,
+) -> None:
+    report = json.dumps({"answer": "Scale up.", "trust": {"level": "HIGH"}})
+    for name in ("r2", "r3", "r4", "r5"):
+        await store.write(name, [RUN_ROW, ("close", ("complete" if name != "r4" else "incomplete", report))])
+    of_evaluation = json.dumps({"batch": {"evaluation": True}})
+    await store.write("r6", [("run", ("e", "/f", 1.0, "s", of_evaluation)), ("close", ("complete", report))])
+    await store.save_outcome("r5", make_outcome("right"))
+    await store.skip_outcome("r2")
+    found = await store.list_open_decisions()
+    assert [(row["run"], row["answer"], row["trust"], row["skipped"] is None) for row in found] == [
+        ("r3", "Scale up.", "HIGH", True),
+        ("r2", "Scale up.", "HIGH", False),
+    ]
+    assert [row["run"] for row in await store.list_open_decisions(limit=1)] == ["r3"]
+    assert await store.list_open_decisions({"to": 0.0}) == []
 
 
 async def test_an_answer_counts_once_and_only_for_its_prompt(store: RunStore) -> None:

@@ -73,7 +73,7 @@ async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> 
     assert rows["r0"] == {
         "run": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
         "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "trust": "LOW", "seconds": 2.5, "cost": 0.25,
-        "owner": "ann@laptop", "project": None, "title": None, "estimated": True, "evaluation": False,
+        "owner": "ann@laptop", "project": None, "title": None, "estimated": True, "evaluation": False, "decision_outcome": None,
     }  # fmt: skip
     assert (rows["r1"]["status"], rows["r1"]["detached"], rows["r1"]["question"]) == ("queued", True, LONG)
     assert (rows["r2"]["status"], rows["r2"]["verdict"]) == ("running", None)

@@ -27,6 +27,7 @@ from council.render.report import read_report
 from council.render.report_object import Report
 from council.runs.run_context import close_shared
 from council.runs.service import Convener
+from council.runs.track_record import OutcomeObject
 from council.settings import SettingFlags
 from council.store.interface import RunRow
 
@@ -456,6 +457,13 @@ class Client:
     async def report(self, run: str | None = None) -> Report:
         """Return the report of a stored run. Default: the newest run of the folder."""
         return make_report(await self._records.minutes(run or await self._records.newest_run()))
+
+    async def record_outcome(self, run: str, label: str, *, note: str = "") -> OutcomeObject:
+        """Record how the decision of a complete run turned out: "right", "wrong", or the value that was right.
+
+        The newest outcome counts, and reports show it; the earlier ones are kept.
+        """
+        return (await self._records.record_outcome(run, label, note)).row
 
     async def runs(self, *, limit: int | None = None, all: bool = False) -> list[RunRow]:
         """Return the stored runs of all folders, at most `limit`: unfinished first, then newest first.

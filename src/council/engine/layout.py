@@ -7,6 +7,7 @@ import re
 import secrets
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from datetime import UTC, datetime
 from functools import cache, partial
 from html import escape
 from itertools import pairwise
@@ -22,7 +23,7 @@ from council.errors import PromptError
 from council.language import detect_language
 from council.money import format_usd
 from council.text_cleanup import clean, quote_tail_lines, replace_labels, shorten_sentences, single_line
-from council.types import OK_STATES, Json, SeatState, TrustFact
+from council.types import OK_STATES, Json, RecordedOutcome, SeatState, TrustFact
 from council.wording import Wording, load_wording
 
 if TYPE_CHECKING:  # the module needs pydantic
@@ -532,6 +533,16 @@ def split_front_matter(text: str, name: str) -> tuple[FrontMatter, str]:
         return {}, text
     front, _, body = text[len(FRONT_MATTER_FENCE) :].partition(f"\n{FRONT_MATTER_FENCE}")
     return _check_front_matter(tomllib.loads(front), name), body
+
+
+def format_decision_outcome(outcome: RecordedOutcome | None, wording: Wording = ENGLISH) -> str:
+    """Return `wrong (recorded on 2026-11-20); the right value is 43; it moved in March`; empty without an outcome."""
+    if outcome is None:
+        return ""
+    date = f"{datetime.fromtimestamp(outcome['at'], UTC):%Y-%m-%d}"
+    value = wording.heading("right_value", value=single_line(outcome["value"])) if outcome["value"] else ""
+    parts = [wording.heading(f"turned_out_{outcome['label']}", date=date), value, single_line(outcome["note"])]
+    return wording.semicolon.join(filter(None, parts))
 
 
 def format_trust_fact(trust: TrustRow, wording: Wording = ENGLISH) -> str:

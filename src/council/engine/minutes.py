@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from council import events as ev
 from council.engine.records import ReportObject, VerdictObject
 from council.events import Entry
-from council.types import NO_USAGE, OK_STATES, FinalState, Json, SeatState, Usage
+from council.types import NO_OUTCOMES, NO_USAGE, OK_STATES, FinalState, Json, RunOutcomes, SeatState, Usage
 
 if TYPE_CHECKING:  # the module needs pydantic
     from council.engine.plan_object import PlanObject, PlanSeat
@@ -145,6 +145,7 @@ class Minutes:
     seconds: float = 0.0  # working time, without the pauses between processes
     fetching: ev.Fetching | None = None
     report: ReportObject | None = None  # the report object of a run that this process has closed
+    outcomes: RunOutcomes = NO_OUTCOMES  # recorded after the run: not part of its events
     seq: int = 0
     convened: int | None = None  # number of the event with the plan
     closed: int | None = None  # number of the event with the verdict

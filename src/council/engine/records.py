@@ -14,6 +14,7 @@ from council.types import (
     Json,
     NotedPoint,
     OutcomeKind,
+    RecordedOutcome,
     TrustFactRow,
     UsageCounts,
 )
@@ -484,3 +485,4 @@ class ReportObject(TypedDict):
     report_path: str | None
     fork: NotRequired[dict[str, str]]
     continues: NotRequired[str]
+    decision_outcome: NotRequired[RecordedOutcome]

@@ -17,9 +17,11 @@ from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
 from council.types import (
     CONCLUSIONS,
+    FORMAT_PHASE,
     ContestedFactKind,
     LowFactKind,
     MediumFactKind,
+    OutcomeFactKind,
     SupportingFactKind,
     TrustFact,
     TrustFactKind,
@@ -36,6 +38,7 @@ LIMITS: dict[TrustFactKind, Level] = {  # the level of each kind of fact, the wo
     **dict.fromkeys(get_args(LowFactKind), "LOW"),
     **dict.fromkeys(get_args(MediumFactKind), "MEDIUM"),
 }
+OUTCOMES: tuple[TrustFactKind, ...] = get_args(OutcomeFactKind)  # against the answer; they do not change the level
 SUPPORTS: tuple[TrustFactKind, ...] = get_args(SupportingFactKind)  # they do not change the level
 # Facts that other facts say already: beside one of these they are left out.
 SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
@@ -63,7 +66,10 @@ CONFIDENCE_FACTS: dict[str, TrustFactKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The level of an answer, the facts that limit it and those in its favour, each in the order of the table."""
+    """The level of an answer, the facts that limit it and those in its favour, each in the order of the table.
+
+    `limits` begins with decisions that turned out wrong. They became known later, so the level stays as it was.
+    """
 
     level: Level
     limits: tuple[TrustFact, ...] = ()
@@ -83,7 +89,7 @@ def compute_trust(minutes: Minutes, degraded: Sequence[DegradedRow] | None = Non
     kinds = list(LIMITS)
     limits = sorted((fact for fact in facts if fact.kind in LIMITS), key=lambda fact: kinds.index(fact.kind))
     supports = sorted((fact for fact in facts if fact.kind in SUPPORTS), key=lambda fact: SUPPORTS.index(fact.kind))
-    return Trust(level, tuple(limits), tuple(supports))
+    return Trust(level, (*_list_wrong_outcomes(minutes), *limits), (*_list_right_outcomes(minutes), *supports))
 
 
 def _drop_repeated(facts: Iterable[TrustFact]) -> list[TrustFact]:
@@ -103,6 +109,36 @@ def limit_confidence(confidence: str | None, level: Level) -> str | None:
     if confidence not in LEVELS:
         return confidence
     return max(confidence, level, key=LEVELS.index)
+
+
+# How decisions turned out
+
+
+def _list_wrong_outcomes(minutes: Minutes) -> Iterator[TrustFact]:
+    own, fork = minutes.outcomes.own, minutes.plan.get("fork")
+    if own and own["label"] == "wrong":
+        yield TrustFact("turned_out_wrong", own["value"])
+    wrong = find_earlier_wrong(minutes)
+    parent = fork["run"] if fork else ""
+    forked = [run for run in wrong if run == parent or not minutes.plan.get("continues")]
+    earlier = [run for run in wrong if run not in forked]
+    if earlier:
+        yield TrustFact("earlier_wrong", ", ".join(earlier), count=len(earlier))
+    if forked:
+        yield TrustFact("forked_wrong", ", ".join(forked), count=len(forked))
+
+
+def _list_right_outcomes(minutes: Minutes) -> Iterator[TrustFact]:
+    own = minutes.outcomes.own
+    if own and own["label"] == "right":
+        yield TrustFact("turned_out_right")
+
+
+def find_earlier_wrong(minutes: Minutes) -> list[str]:
+    """Return the runs that this one builds on and that turned out wrong, by what is known now, else by its plan."""
+    known = minutes.outcomes.earlier
+    listed = dict.fromkeys([*(minutes.plan.get("earlier_wrong") or ()), *known])
+    return [run for run in listed if known.get(run, "wrong") == "wrong"]
 
 
 # Facts of the verdict
@@ -189,7 +225,10 @@ def _list_seat_facts(minutes: Minutes, degraded: Sequence[DegradedRow]) -> Itera
     yield from _list_degraded_facts(
         row
         for row in degraded
-        if row["state"] != "notice" and row["seat"] not in absent and (is_complete or row["state"] in DEGRADED_KINDS)
+        if row["state"] != "notice"
+        and row["phase"] != FORMAT_PHASE  # it does not change the answer
+        and row["seat"] not in absent
+        and (is_complete or row["state"] in DEGRADED_KINDS)
     )
 
 

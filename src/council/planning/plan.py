@@ -29,6 +29,7 @@ from council.engine.plan_object import (
     Task,
 )
 from council.engine.prompting import build_dossier
+from council.engine.response_format import ResponseFormat
 from council.errors import CouncilError, SearchNotEnabled, UsageError, option, word_for, wording
 from council.members.base import Member
 from council.money import equal_work_cost, format_usd
@@ -117,6 +118,7 @@ class Plan:
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
     conversation: Conversation | None = None  # the earlier turns in the packet, by form
+    earlier_wrong: tuple[str, ...] = ()  # the runs that it builds on and whose answers turned out wrong
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
     inferred: Inferred = Inferred.NOTHING  # what the user did not name
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
@@ -128,6 +130,8 @@ class Plan:
     look: PlanLook | None = None
     redact_lookups: bool = False
     check: bool = False  # the answer is checked by two other seats and corrected
+    response_format: ResponseFormat | None = None  # the JSON that the answer is written in
+    request: Json | None = None  # the request of /v1/responses that the run answers, without its input
     excluded_vendors: tuple[str, ...] = ()  # by `--exclude-family`
     batch: BatchLabel | None = None  # of a row of a batch
     attachments: tuple[PlanAttachment, ...] = ()
@@ -178,6 +182,8 @@ class Plan:
             plan["continues"] = self.continues
         if self.conversation:
             plan["conversation"] = self.conversation
+        if self.earlier_wrong:
+            plan["earlier_wrong"] = list(self.earlier_wrong)
         if self.trusted:
             plan["trusted"] = list(self.trusted)
         if self.lines:
@@ -190,6 +196,8 @@ class Plan:
             plan["look"] = self.look
         if self.check:
             plan["check"] = True
+        if self.response_format:
+            plan["response_format"] = {"type": self.response_format.kind, "name": self.response_format.name}
         if self.prices:
             plan["prices"] = dict(self.prices)
         if self.attachments:
@@ -218,6 +226,8 @@ class Plan:
             batch=self.batch,
             look=("redact" if self.redact_lookups else "refuse") if self.look else None,
             check=self.check,
+            response_format=self.response_format.as_json() if self.response_format else None,
+            request=self.request,
             cache_points=self.cache_points,
         )
 
@@ -330,6 +340,7 @@ async def make_plan(
     window: Callable[[str], int | None] = lambda name: None,
     on_seated: Callable[[Iterable[str]], None] | None = None,
     cap: Cap | None = None,
+    response_format: ResponseFormat | None = None,
 ) -> Plan:
     """Make the plan of an intent, within a cap. `on_seated` gets the members asked first, if nothing is refused."""
     protocol = protocols.get_protocol(intent.protocol)
@@ -359,7 +370,17 @@ async def make_plan(
         on_seated(seat.member for seat in roster.seats)
 
     timeouts = settings.phase_timeouts()
-    given = RehearsalInput(protocol, roster, question, dict(options), packet, timeouts, look is not None, check)
+    given = RehearsalInput(
+        protocol,
+        roster,
+        question,
+        dict(options),
+        packet,
+        timeouts,
+        look is not None,
+        check,
+        response_format=response_format,
+    )
 
     async def rehearse(word_share: float = 1.0) -> Rehearsal:
         return await rehearse_paths(replace(given, word_share=word_share), settings.effort, member)
@@ -445,6 +466,7 @@ async def make_plan(
         look=look,
         redact_lookups=material.redact,
         check=check,
+        response_format=response_format,
         excluded_vendors=settings.excluded_vendors,
         attachments=attachments,
     )

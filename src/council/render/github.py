@@ -42,7 +42,9 @@ def _format_verdict(report: ReportObject) -> str:
     kind = VERDICT_KINDS.get(verdict, "warning")
     confidence = f", confidence {report['confidence']}" if report["confidence"] else ""
     count = format_count(len(report["findings"]), "finding")
-    return _format_command(kind, f"{verdict}{confidence}, {count}", title="Council")
+    outcome = report.get("decision_outcome")
+    turned_out = f", turned out {outcome['label']}" if outcome else ""
+    return _format_command(kind, f"{verdict}{confidence}{turned_out}, {count}", title="Council")
 
 
 def _format_finding(finding: FindingRow) -> str:

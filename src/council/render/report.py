@@ -100,6 +100,7 @@ def _collect_fields(minutes: Minutes) -> Json:
         "seconds": round(minutes.seconds, 3),
         "report_path": minutes.report_path or None,
         **{key: plan[key] for key in ("fork", "continues") if plan.get(key)},
+        **({"decision_outcome": minutes.outcomes.own} if minutes.outcomes.own else {}),
     }
 
 

@@ -219,9 +219,20 @@ class Trust(Part):
     """How far to trust the answer, computed from the facts of the run; never a model's claim about itself."""
 
     level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
-    because: list[str] = Field(description="Every reason that limits the level; empty for HIGH.")
+    because: list[str] = Field(
+        description="Decisions that turned out wrong, then every reason that limits the level, which HIGH has none of."
+    )
     in_favour: list[str] | None = optional("The facts that speak for the answer; for HIGH also its limit.")
     facts: list[TrustFactRow] = optional_list("The same facts as typed values.")
+
+
+class ReportOutcome(Part):
+    """How the decision turned out, as a person recorded it after the run. The newest outcome counts."""
+
+    at: float = Field(description="When it was recorded, in seconds since 1970.")
+    label: Literal["right", "wrong"]
+    value: str = Field(description="The value that was right, if it was named; else empty.")
+    note: str
 
 
 class OpinionRow(Part):
@@ -623,6 +634,7 @@ class Report(Part):
     report_path: str | None = Field(description="The report file: absolute, or relative to the folder of the run.")
     fork: Fork | None = None
     continues: str | None = optional("The run whose question and answer were in the packet; absent if there is none.")
+    decision_outcome: ReportOutcome | None = optional("How the decision turned out; absent until it is recorded.")
 
     @classmethod
     def from_dict(cls, value: Json | ReportObject) -> Self:

@@ -204,7 +204,9 @@ def _format_side(side: SideRow, wording: Wording) -> str:
 
 
 def _format_trust(trust: Trust, wording: Wording) -> str:
-    reasons = wording.list_reasons(trust.limits) or wording.list_supports(trust.level, trust.supports)
+    reasons = wording.list_reasons(trust.limits)
+    if not reasons or trust.level == "HIGH":  # of HIGH only decisions that turned out wrong are among the limits
+        reasons += wording.list_supports(trust.level, trust.supports)
     limit = reasons[-1:] if trust.level == "HIGH" else []  # HIGH never hides its limit
     shown = [*reasons[: MAX_REASONS - len(limit)], *limit] if len(reasons) > MAX_REASONS else reasons[:]
     more = len(reasons) - len(shown)

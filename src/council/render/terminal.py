@@ -10,6 +10,7 @@ from council.engine.degraded import join_names
 from council.engine.layout import (
     format_cost,
     format_count,
+    format_decision_outcome,
     format_packet_line,
     format_phase_in,
     format_savings,
@@ -151,6 +152,7 @@ def format_summary(report: ReportObject, verb: str = "") -> list[str]:
         *([f"report {report['report_path']}"] if report["report_path"] else []),
         f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{format_saving(report['cost'].get('cached_saving'))}{saved} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
+        *([f"turned out {outcome}"] if (outcome := format_decision_outcome(report.get("decision_outcome"))) else []),
         f"{verb}: council {command} {report['run']}",
     ]
 
@@ -252,16 +254,33 @@ def _format_seats(plan: PlanObject) -> list[str]:
 def _format_continued(plan: PlanObject) -> list[str]:
     """Format which run is continued, and how many earlier turns of a longer conversation are sent in which form."""
     if not plan.get("continues"):
-        return []
+        return _format_earlier_wrong(plan)
     conversation = plan.get("conversation")
     forms: tuple[Literal["full", "short", "left_out"], ...] = ("full", "short", "left_out")
     turns = {form: len(conversation.get(form, ())) if conversation else 0 for form in forms}
     if sum(turns.values()) < 2:
-        return [f"continues {plan['continues']}: its question and answer are in the packet"]
+        return [
+            f"continues {plan['continues']}: its question and answer are in the packet",
+            *_format_earlier_wrong(plan),
+        ]
     short = f" and {turns['short']} shortened" if turns["short"] else ""
     left_out = f", {turns['left_out']} left out" if turns["left_out"] else ""
     full = format_count(turns["full"], "turn")
-    return [f"continues {plan['continues']}: {full} in full{short} in the packet{left_out}"]
+    return [
+        f"continues {plan['continues']}: {full} in full{short} in the packet{left_out}",
+        *_format_earlier_wrong(plan),
+    ]
+
+
+def _format_earlier_wrong(plan: PlanObject) -> list[str]:
+    """Format which of the runs that this one builds on turned out wrong."""
+    wrong = plan.get("earlier_wrong")
+    if not wrong:
+        return []
+    turns = plan.get("conversation")
+    is_told = turns is not None and {*wrong} <= {*turns["full"], *turns["short"]}
+    told = "; the members are told" if is_told else ""
+    return [f"turned out wrong: {', '.join(wrong)}{told}"]
 
 
 def _format_timeouts(plan: PlanObject) -> list[str]:

@@ -16,12 +16,13 @@ from council.render.report import answer_text
 from council.store.interface import Record
 from council.store.run_store import RunStore
 from council.text_cleanup import single_line
-from council.types import Skipped
+from council.types import RecordedOutcome, RunOutcomes, Skipped
 
 LAST_ANSWER_CHARS = 100_000  # a longer last answer is cut here
 FULL_CHARS = 24_000  # of all earlier turns that are sent in full
 SHORT_CHARS = 6_000  # of all turns that are sent shortened
 SHORT_QUESTION_CHARS, SHORT_ANSWER_CHARS = 300, 600  # of one shortened turn
+OUTCOME_CHARS = 400  # of the right value, and of the note on how an answer turned out
 RULE = (
     f"the last turn in full; earlier turns in full, newest first, up to {FULL_CHARS:,} characters; then turns as question "
     f"and first paragraph, up to {SHORT_CHARS:,} characters; older turns are left out"
@@ -38,6 +39,7 @@ class Turn:
     question: str
     answer: str
     title: str = DEFAULT_TITLE
+    outcome: str = ""  # how it turned out, in one sentence or more
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ def _format_turn(turns: Sequence[Turn], place: int, *, shorten: bool = False) ->
     question, answer = turn.question, _cut_end(turn.answer, LAST_ANSWER_CHARS)
     if shorten:
         question, answer = single_line(question, SHORT_QUESTION_CHARS), first_paragraph(turn.answer)
-    return f"{_format_position(turns, place, shorten)}# Question\n\n{question}\n\n# {turn.title}\n\n{answer}\n"
+    outcome = f"[{turn.outcome}]\n\n" if turn.outcome else ""
+    head = f"{_format_position(turns, place, shorten)}# Question\n\n{question}\n\n# {turn.title}\n\n"
+    return f"{head}{outcome}{answer}\n"
 
 
 def _format_position(turns: Sequence[Turn], place: int, shorten: bool) -> str:
@@ -124,13 +128,19 @@ def _cut_end(text: str, limit: int) -> str:
 
 async def load_conversation(store: RunStore, run: str) -> list[Minutes]:
     """Return the runs of the conversation that ends with this run, newest first. A removed run ends it."""
-    found = [Minutes.fold((await store.load_since(run, 0))[0])]
+    found = [await _load_turn(store, run)]
     while (before := str(found[-1].plan.get("continues") or "")) and before not in {one.run for one in found}:
         try:
-            found.append(Minutes.fold((await store.load_since(before, 0))[0]))
+            found.append(await _load_turn(store, before))
         except UnknownRun:
             break
     return found
+
+
+async def _load_turn(store: RunStore, run: str) -> Minutes:
+    minutes = Minutes.fold((await store.load_since(run, 0))[0])
+    minutes.outcomes = await store.load_outcomes(run)
+    return minutes
 
 
 def has_answer(minutes: Minutes) -> bool:
@@ -151,7 +161,23 @@ def _read_turn(minutes: Minutes) -> Turn:
     ruled = [str(minutes.verdict[name]) for name in ("verdict", "outcome", "confidence") if minutes.verdict.get(name)]
     state = "" if minutes.status == "complete" else f"{minutes.status}, "
     title = f"{DEFAULT_TITLE} ({state}{', '.join([str(minutes.plan.get('protocol')), *ruled])})"
-    return Turn(minutes.run, str(minutes.plan.get("question")), answer_text(minutes).strip(), title)
+    question, outcome = str(minutes.plan.get("question")), _describe_outcome(minutes.outcomes.own)
+    return Turn(minutes.run, question, answer_text(minutes).strip(), title, outcome)
+
+
+def _describe_outcome(outcome: RecordedOutcome | None) -> str:
+    """Say to the members how an answer turned out, with the note of the person who recorded it."""
+    if outcome is None:
+        return ""
+    value = f" The right value is {single_line(outcome['value'], OUTCOME_CHARS)}." if outcome["value"] else ""
+    note = f" Note of the user: {single_line(outcome['note'], OUTCOME_CHARS)}" if outcome["note"] else ""
+    return f"This answer later turned out {outcome['label']}.{value}{note}"
+
+
+def list_wrong_runs(run: str, outcomes: RunOutcomes) -> list[str]:
+    """Return those of a run and the runs that it builds on whose answers turned out wrong."""
+    own = {run: outcomes.own["label"]} if outcomes.own else {}
+    return [name for name, label in {**own, **outcomes.earlier}.items() if label == "wrong"]
 
 
 def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:

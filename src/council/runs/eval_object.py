@@ -122,6 +122,7 @@ class EvalArm(TypedDict):
     answered: int
     accuracy: IntervalObject
     unreadable: int
+    ambiguous: int  # answers that two readings fit, or with two final answers
     members: list[str]
     tokens: int
     calls: int

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from council import events as ev
 from council.engine.minutes import Minutes
@@ -23,9 +23,9 @@ from council.planning.setup import RunSetup
 from council.protocols import find_protocol
 from council.runs.excerpts import make_excerpt
 from council.runs.people import OpenQuestion, fill_form, form_fields
-from council.runs.report_files import DATA_REPORTS
+from council.runs.report_files import DATA_REPORTS, rewrite_report
 from council.runs.spending import DAY_S
-from council.runs.track_record import load_weights
+from council.runs.track_record import OutcomeObject, label_run, load_weights
 from council.settings import OriginKind, Settings, load_settings
 from council.settings.config_files import data_folder, find_names
 from council.settings.schema import quote_value
@@ -34,6 +34,7 @@ from council.store.interface import (
     OPEN_STATUSES,
     Attempt,
     AttemptResult,
+    OpenDecision,
     Record,
     RunPage,
     RunRow,
@@ -195,6 +196,14 @@ class FollowCursor:
 
 
 # Records
+
+
+class LabelledRun(NamedTuple):
+    """A recorded outcome, and the report file of the run if that was left as it was."""
+
+    row: OutcomeObject
+    outdated_report: Path | None
+
 
 MAX_TITLE_CHARS = 200
 MAX_EXPIRED_RUNS = 20  # removed after one run, so that it does not delay the end of the command
@@ -378,7 +387,47 @@ class RunRecords:
         return options | {"record_weights": await load_weights(self.store)}
 
     async def minutes(self, run: str) -> Minutes:
-        return Minutes.fold(await self.entries(run))
+        return await self.fold(await self.entries(run))
+
+    async def fold(self, entries: Sequence[Entry]) -> Minutes:
+        """Return the minutes of stored events, with the outcomes of the run and of those that it builds on."""
+        minutes = Minutes.fold(entries)
+        if minutes.run:
+            minutes.outcomes = await self.store.load_outcomes(minutes.run)
+        return minutes
+
+    async def record_outcome(self, run: str, label: str, note: str = "") -> LabelledRun:
+        """Record how the decision of a run turned out: right, wrong, or the value that was right.
+
+        Its report file is written again, unless someone has changed it.
+        """
+        run = await self.resolve_run(run)
+        known = await self.store.load_outcomes(run)
+        row = await label_run(self.store, run, label, note)
+        record = await self.store.load(run)
+        before, now = Minutes.fold(record.entries), await self.fold(record.entries)
+        before.outcomes = known
+        return LabelledRun(row, await asyncio.to_thread(rewrite_report, record, before, now))
+
+    async def list_open_decisions(
+        self, before: float, *, here: bool = False, limit: int | None = None
+    ) -> list[OpenDecision]:
+        """Return the complete runs without an outcome from before a time, oldest first, skipped ones last.
+
+        In a shared database, those of this user.
+        """
+        return await self.store.list_open_decisions(self._filter_own(here) | {"to": before}, limit)
+
+    async def count_open_decisions(self, before: float | None = None, *, here: bool = False) -> int:
+        """Return how many decisions `list_open_decisions` has; without a time, all."""
+        return await self.store.count_open_decisions(
+            self._filter_own(here) | ({} if before is None else {"to": before})
+        )
+
+    def _filter_own(self, here: bool) -> dict[str, object]:
+        shared = bool(self.find_store().url)
+        owner = find_names(self.folder, load_settings(self.folder, self.env).store.get("owner"))[0] if shared else None
+        return self._make_filters(here, None, owner=owner)
 
     async def follow(self, run: str, since: int = 0) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""

@@ -278,6 +278,27 @@ def write_missing_files(record: Record, minutes: Minutes) -> bool:
     return is_missing
 
 
+def rewrite_report(record: Record, before: Minutes, now: Minutes) -> Path | None:
+    """Write the report file of a run again after something was recorded about the run.
+
+    Return the path of a file that stays as it was: it cannot be written, or someone has changed it since `before`.
+    """
+    path = Path(record.folder) / now.report_path
+    if not now.report_path or not path.is_file() or is_unwritten(path, record.run):
+        return None
+    text = "".join(render_document_parts(now))
+    try:
+        present = path.read_bytes()
+        if present == text.encode():
+            return None
+        if path.is_symlink() or present != "".join(render_document_parts(before)).encode():
+            return path
+        write_atomically(path, text)
+    except OSError:
+        return path
+    return None
+
+
 def draft_report_files(record: Record, minutes: Minutes, report: ReportObject | None = None) -> list[str]:
     """Write the report files as drafts beside their paths, which are returned. This takes all the space they need."""
     if not minutes.report_path:

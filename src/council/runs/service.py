@@ -23,6 +23,7 @@ from council.engine.ledger import Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.plan_object import Conversation, PlanObject
 from council.engine.prompting import Prompts
+from council.engine.response_format import ResponseFormat
 from council.errors import (
     BudgetSpent,
     ConfigError,
@@ -63,7 +64,13 @@ from council.render.report import encode_report
 from council.runs import outcome, report_files
 from council.runs.advice import plan_by_advice
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
-from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
+from council.runs.continuation import (
+    continue_protocol,
+    list_wrong_runs,
+    load_conversation,
+    read_turns,
+    select_turns,
+)
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords
 from council.runs.run_context import PERSISTED_FLAGS, RunContext
@@ -208,6 +215,7 @@ class Convener(RunRecords):
         preview: bool = False,
         will_run: bool = False,
         folder: Path | None = None,
+        response_format: ResponseFormat | None = None,
     ) -> Plan:
         """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the
         run's. A preview leaves settings out that need trust.
@@ -231,6 +239,7 @@ class Convener(RunRecords):
         if protocol is None and after is None:
             intent, protocol = self._apply_default_protocol(intent, known)
         conversation: Conversation | None = None
+        earlier_wrong: tuple[str, ...] = ()
         settings = self.settings
         if after:
             record = await self.store.load(await self.resolve_run(after))
@@ -238,7 +247,9 @@ class Convener(RunRecords):
             settings = inherit_exclusion(settings, earlier[0].plan.get("exclude_family") or ())
             context = select_turns(read_turns(earlier))
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
-            material = replace(material, earlier=context.files, left_out=context.skipped)
+            left_out = (*material.left_out, *context.skipped)
+            material = replace(material, earlier=(*material.earlier, *context.files), left_out=left_out)
+            earlier_wrong = tuple(list_wrong_runs(record.run, earlier[0].outcomes))
         if self.settings.model_lists and any(map(self.env.get, self.run_context.vendor_keys)):
             await self.run_context.refresh_models()
         where = PanelContext(settings, self.env, folder, strict)
@@ -252,6 +263,7 @@ class Convener(RunRecords):
             window=self.context_window,
             on_seated=on_seated,
             cap=cap,
+            response_format=response_format,
         )
         make_within_cap = partial(plan_within_cap, where=where, make=make)
         plan = await (
@@ -264,7 +276,14 @@ class Convener(RunRecords):
         advice = [] if after else hint_one_model(intent, plan)
         warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)
         hints = (*self.run_context.hints, *plan.hints)
-        return replace(plan, warnings=warnings, hints=hints, continues=after or "", conversation=conversation)
+        return replace(
+            plan,
+            warnings=warnings,
+            hints=hints,
+            continues=after or "",
+            conversation=conversation,
+            earlier_wrong=earlier_wrong,
+        )
 
     def _apply_default_protocol(self, intent: Intent, known: Sequence[str]) -> tuple[Intent, str | None]:
         """Return the intent with the protocol of the settings, if the words chose none; `auto` is returned by its name.
@@ -389,6 +408,9 @@ class Convener(RunRecords):
         self._flags |= user  # a fork belongs to the user who makes it
         self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
+        plan.pop("earlier_wrong", None)
+        if wrong := list_wrong_runs(parent.run, await self.store.load_outcomes(parent.run)):
+            plan["earlier_wrong"] = wrong
         setup = replace(self.run_context.mark_maker(setup), flags=self._persisted_flags())
         self.run_context.require_prices(setup.roster)
         if cap := await self._find_cap():
@@ -404,7 +426,16 @@ class Convener(RunRecords):
         options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
         timeouts, look = self.settings.phase_timeouts(), setup.look is not None
         given = RehearsalInput(
-            protocol, roster, question, dict(options), setup.packet, timeouts, look, setup.check, words
+            protocol,
+            roster,
+            question,
+            dict(options),
+            setup.packet,
+            timeouts,
+            look,
+            setup.check,
+            words,
+            setup.load_response_format(),
         )
         rehearsal = await rehearse_paths(given, self.settings.effort, self.members)
         earlier = setup.fork["earlier"] if setup.fork else ()
@@ -462,7 +493,7 @@ class Convener(RunRecords):
             record = await self.store.load(run)
             require_first_event(record)
             if record.status == RunStatus.COMPLETE:
-                return self._reopen_finished(record)
+                return await self._reopen_finished(record)
             if only_open and record.status not in OPEN_STATUSES:
                 return Minutes.fold(record.entries)
             self._flags["no_resend"] = not resend or None
@@ -495,9 +526,9 @@ class Convener(RunRecords):
             changed_seats=setup.changed_seats,
         )
 
-    def _reopen_finished(self, record: Record) -> Minutes:
+    async def _reopen_finished(self, record: Record) -> Minutes:
         """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
-        minutes = Minutes.fold(record.entries)
+        minutes = await self.fold(record.entries)
         report_files.write_missing_files(record, minutes)
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
         return minutes
@@ -532,7 +563,7 @@ class Convener(RunRecords):
             council.carry_out = partial(_skip_step, refusal)
         setup = RunSetup.of(ledger.record)
         protocol = protocols.get_protocol(setup.protocol)
-        work = asyncio.ensure_future(outcome.run_protocol(council, protocol, setup.options, check=setup.check))
+        work = asyncio.ensure_future(_run_protocol(council, protocol, setup))
         recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
             ending = await outcome.wait_for_ending(work, stop, recalled)
@@ -647,7 +678,7 @@ class Convener(RunRecords):
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
             protocol = protocols.get_protocol(setup.protocol)
-            ending = await outcome.run_protocol(council, protocol, setup.options, check=setup.check)
+            ending = await _run_protocol(council, protocol, setup)
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         if json.dumps(redact_value(ev.dump_deeply(ending.verdict))) == json.dumps(kept):
@@ -657,6 +688,13 @@ class Convener(RunRecords):
     def rosters(self, name: str | None = None) -> list[DescribedRoster]:
         """Describe all named rosters, or only `name`, each with its source."""
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
+
+
+async def _run_protocol(council: Council, protocol: protocols.Protocol, setup: RunSetup) -> outcome.Ending:
+    response_format = setup.load_response_format()
+    return await outcome.run_protocol(
+        council, protocol, setup.options, check=setup.check, response_format=response_format
+    )
 
 
 def _format_run_row(record: Record) -> tuple[object, ...]:

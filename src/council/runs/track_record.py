@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
-from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
+from council.packet.secret_filter import redact_text
 from council.settings.schema import quote_value
 from council.store.interface import DecisionOutcome, RunStatus, SeatOutcome, StoredOutcome
 from council.store.run_store import RunStore
 from council.text_cleanup import single_line
+from council.types import OutcomeLabel
 
-LABELS = ("right", "wrong")
+LABELS: tuple[OutcomeLabel, ...] = get_args(OutcomeLabel)
 MAX_NOTE_CHARS = 2000
 MAX_VALUE_WORDS = 3  # a longer text without a line "Answer: …" is not itself a value
 STATED = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.5}  # probabilities behind stated confidence
@@ -33,9 +33,10 @@ class TrackRecordObject(TypedDict):
 
 
 class OutcomeObject(StoredOutcome):
-    """The object `council.outcome/1`."""
+    """The object `council.outcome/1`. `earlier` are the outcomes that this one has replaced, oldest first."""
 
     schema: Literal["council.outcome/1"]
+    earlier: list[DecisionOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,16 @@ class TrackRecord:
         return {"right": self.right, "labelled": self.labelled, "brier": brier}
 
 
-async def label_run(store: RunStore, run: str, label: str, note: str) -> OutcomeObject:
-    """Store whether the answer of a run was right, or which value was right, and return the stored row."""
-    minutes = Minutes.fold((await store.load(run)).entries)
+async def label_run(store: RunStore, run: str, label: str, note: str = "") -> OutcomeObject:
+    """Store whether the answer of a run was right, or which value was right, and return what is stored of the run."""
+    row = make_outcome(Minutes.fold((await store.load(run)).entries), label, note)
+    await store.save_outcome(run, row)
+    return {"schema": "council.outcome/1", "run": run, **row, "earlier": await _list_earlier(store, run)}
+
+
+def make_outcome(minutes: Minutes, label: str, note: str = "") -> DecisionOutcome:
+    """Return how a decision turned out. Raise UsageError if there is none, or if a value cannot be compared with it."""
+    run = minutes.run
     if minutes.status != RunStatus.COMPLETE:
         raise UsageError(
             f"run {run} is {minutes.status}, so it has no answer to label: complete it with council resume {run}"
@@ -63,20 +71,30 @@ async def label_run(store: RunStore, run: str, label: str, note: str) -> Outcome
         raise UsageError('the outcome is empty: say right, wrong, or the value that was right, such as "42"')
     value = "" if word in LABELS else label.strip()
     seats = judge_seats(minutes, word == "right", value)
-    is_right = _holds_value(str(minutes.verdict.get("answer") or ""), value) if value else word == "right"
+    answer = str(minutes.verdict.get("answer") or "")
+    is_right = _holds_value(answer, value, _question_of(minutes)) if value else word == "right"
     if is_right is None:
         raise UsageError(
             f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
         )
-    row: DecisionOutcome = {
+    return {
         "at": time.time(),
         "label": "right" if is_right else "wrong",
-        "value": value[:MAX_NOTE_CHARS],
-        "note": note[:MAX_NOTE_CHARS],
+        "value": redact_text(value)[:MAX_NOTE_CHARS],
+        "note": redact_text(note.strip())[:MAX_NOTE_CHARS],
         "seats": seats,
     }
-    await store.save_outcome(run, row)
-    return {"schema": "council.outcome/1", "run": run, **row}
+
+
+async def read_outcome(store: RunStore, run: str) -> OutcomeObject | None:
+    """Return the outcome of a run; None if there is none."""
+    found = await store.list_outcomes(run)
+    return {"schema": "council.outcome/1", **found[0], "earlier": await _list_earlier(store, run)} if found else None
+
+
+async def _list_earlier(store: RunStore, run: str) -> list[DecisionOutcome]:
+    rows = await store.list_earlier_outcomes(run)
+    return [{name: row[name] for name in DecisionOutcome.__annotations__} for row in rows]  # type: ignore[literal-required, misc]
 
 
 # Which seats were right
@@ -94,7 +112,11 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatO
         said = minutes.statements_of(seat.name)
         if not said:
             continue
-        right = _holds_value(said[-1].said, value) if value else _was_right(shared.get(seat.name), is_right)
+        right = (
+            _holds_value(said[-1].said, value, _question_of(minutes))
+            if value
+            else _was_right(shared.get(seat.name), is_right)
+        )
         if right is not None:
             confidence = next((one.reply.get("confidence") for one in reversed(said) if one.reply), None)
             rows.append(
@@ -107,6 +129,10 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatO
                 }
             )
     return rows
+
+
+def _question_of(minutes: Minutes) -> str:
+    return str(minutes.plan.get("question") or "")
 
 
 def _was_right(shares: bool | None, is_right: bool) -> bool | None:
@@ -143,22 +169,16 @@ def find_positions(minutes: Minutes) -> dict[str, bool]:
     return {}
 
 
-def _holds_value(text: str, value: str) -> bool | None:
+def _holds_value(text: str, value: str, question: str) -> bool | None:
     """Return whether the final answer of a text is this value; None if the text has no final answer that tells."""
-    final = find_answer_line(text)
-    said = " ".join((final or text).split()).casefold().strip(" .*`")
-    wanted = " ".join(value.split()).casefold().strip(" .*`")
-    if said == wanted or _as_number(said) == _as_number(wanted) is not None:
-        return True
-    is_named = re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", said) is not None  # "use 42, not 43" may mean either
-    return None if is_named or (not final and len(said.split()) > MAX_VALUE_WORDS) else False
+    # Not loaded for runs without a labelled value.
+    from council.final_answers.finder import find_last_answer
+    from council.final_answers.marks import Question, make_key, mark_reply
 
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text.replace(",", "").rstrip("%"))
-    except ValueError:
+    if not find_last_answer(text) and len(text.split()) > MAX_VALUE_WORDS:
         return None
+    mark = mark_reply(text, make_key(value, Question(question)))
+    return mark == "right" if mark in ("right", "wrong") else None
 
 
 def _probability(confidence: Any) -> float | None:

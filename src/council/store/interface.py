@@ -12,7 +12,16 @@ from typing import Annotated, Any, NamedTuple, NotRequired, Protocol, TypedDict,
 
 from council.events import Entry
 from council.money import PriceObject
-from council.types import AbsenceRow, Delivery, Json, JsonSchema, Outcome, UsageCounts
+from council.types import (
+    AbsenceRow,
+    Delivery,
+    Json,
+    JsonSchema,
+    Outcome,
+    OutcomeLabel,
+    RecordedOutcome,
+    UsageCounts,
+)
 
 R = TypeVar("R")
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
@@ -85,8 +94,9 @@ class Column:
 class StoredRun(TypedDict):
     """A run as the database lists it. This is the only declaration of its row.
 
-    Each field is a column of `summaries` in both databases, which a migration adds. Lists, the types of the Python and
-    the HTTP API, their examples and the table of `council runs` are made from the fields, in their order.
+    Each field is a column of `summaries` in both databases, which a migration adds, or an expression of
+    `store.summaries`. Lists, the types of the Python and the HTTP API, their examples and the table of `council runs`
+    are made from the fields, in their order.
     """
 
     run: Annotated[str, Column("The id of the run.", "r2abcd", "RUN")]  # the column `id`
@@ -109,6 +119,9 @@ class StoredRun(TypedDict):
     owner: Annotated[str | None, Column(example="ann@laptop")]
     project: Annotated[str | None, Column(example="shop")]
     evaluation: Annotated[bool, Column("Whether `council eval` made it.", False)]
+    decision_outcome: Annotated[
+        OutcomeLabel | None, Column("How the decision turned out: right or wrong; null until it is recorded.")
+    ]
 
 
 class RunRow(StoredRun):
@@ -342,13 +355,9 @@ class SeatOutcome(TypedDict):
     confidence: float | None
 
 
-class DecisionOutcome(TypedDict):
-    """How the decision of a run turned out."""
+class DecisionOutcome(RecordedOutcome):
+    """How the decision of a run turned out, and which seats were right."""
 
-    at: float
-    label: str  # right or wrong
-    value: str  # the value that was right, if it was named
-    note: str
     seats: list[SeatOutcome]
 
 
@@ -356,6 +365,17 @@ class StoredOutcome(DecisionOutcome):
     """How the decision of a stored run turned out."""
 
     run: str
+
+
+class OpenDecision(TypedDict):
+    """A complete run without an outcome."""
+
+    run: str
+    created: float
+    question: str
+    answer: str
+    trust: str | None
+    skipped: float | None  # when a person last skipped it, in seconds since 1970
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
@@ -25,6 +25,7 @@ from council.store.interface import (
     DecisionOutcome,
     Hold,
     OpenAsk,
+    OpenDecision,
     Record,
     SpendingRow,
     SpentRequest,
@@ -33,10 +34,10 @@ from council.store.interface import (
     Total,
     WaitingRun,
 )
-from council.store.summaries import NO_FILTERS, NO_LIMIT
+from council.store.summaries import NO_FILTERS, NO_LIMIT, QUESTION
 from council.store.texts import TextReader, index_older_runs, list_texts, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
-from council.types import Outcome
+from council.types import Outcome, OutcomeLabel, RecordedOutcome, RunOutcomes
 
 R = TypeVar("R")
 
@@ -46,24 +47,102 @@ OUTCOME_COLUMNS = "run, at, label, value, note, seats"
 
 
 def save_outcome(db: Connection, run: str, row: DecisionOutcome) -> None:
+    """Store the outcome of a run. The one before it is kept among the earlier ones."""
+    kept = f"INSERT INTO earlier_outcomes ({OUTCOME_COLUMNS}) SELECT {OUTCOME_COLUMNS} FROM outcomes WHERE run = ?"
+    db.execute(kept, (run,))
     db.execute("DELETE FROM outcomes WHERE run = ?", (run,))
     values = (run, row["at"], row["label"], row["value"], row["note"], json.dumps(row["seats"], ensure_ascii=False))
     db.execute(f"INSERT INTO outcomes ({OUTCOME_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def select_outcomes(db: Connection, run: str | None) -> list[StoredOutcome]:
+def select_outcomes(
+    db: Connection, run: str | None, table: Literal["outcomes", "earlier_outcomes"] = "outcomes"
+) -> list[StoredOutcome]:
     condition = "CAST(?1 AS TEXT) IS NULL OR run = ?1"
-    found = db.execute(f"SELECT {OUTCOME_COLUMNS} FROM outcomes WHERE {condition} ORDER BY at, run", (run,))
+    found = db.execute(f"SELECT {OUTCOME_COLUMNS} FROM {table} WHERE {condition} ORDER BY at, run", (run,))
     return [
         {"run": run_id, "at": at, "label": label, "value": value, "note": note, "seats": json.loads(seats)}
         for run_id, at, label, value, note, seats in found.fetchall()
     ]
 
 
+def load_run_outcomes(db: Connection, run: str) -> RunOutcomes:
+    """Return the outcome of a run, and those of the runs that it continues or is a fork of."""
+    own = next(iter(select_outcomes(db, run)), None)
+    has_any = db.execute("SELECT 1 FROM outcomes LIMIT 1").fetchone()
+    return RunOutcomes(own and _select_recorded(own), _load_earlier_labels(db, run) if has_any else {})
+
+
+def _select_recorded(row: StoredOutcome) -> RecordedOutcome:
+    return {"at": row["at"], "label": row["label"], "value": row["value"], "note": row["note"]}
+
+
+def _load_earlier_labels(db: Connection, run: str) -> dict[str, OutcomeLabel]:
+    """Return the outcomes of the runs that a run builds on, the nearest first. A removed run ends the search."""
+    found: dict[str, OutcomeLabel] = {}
+    seen, left = {run}, _list_parents(db, run) or []
+    while left:
+        name = left.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        parents = _list_parents(db, name)
+        if parents is None:
+            continue
+        for row in select_outcomes(db, name):
+            found[name] = row["label"]
+        left += parents
+    return found
+
+
+def _list_parents(db: Connection, run: str) -> list[str] | None:
+    """Return the run that a stored run continues and the one that it is a fork of; None for a removed run."""
+    query = """SELECT (SELECT body FROM events e WHERE e.run = r.id AND e.type = 'convened' ORDER BY e.seq LIMIT 1)
+               FROM runs r WHERE r.id = ?"""
+    row = db.execute(query, (run,)).fetchone()
+    if row is None:
+        return None
+    with _naming_damage(run):
+        plan = TextReader(db, run).unpack(row[0])["plan"] if row[0] else {}
+    return [name for name in (plan.get("continues"), (plan.get("fork") or {}).get("run")) if name]
+
+
+SKIPPED = "(SELECT k.at FROM outcome_skips k WHERE k.run = summaries.id)"
+ANSWER = "(SELECT json_extract(report, '$.answer') FROM runs r WHERE r.id = summaries.id)"
+OPEN_DECISIONS = """FROM summaries WHERE status = 'complete' AND +evaluation = 0
+                    AND NOT EXISTS (SELECT 1 FROM outcomes o WHERE o.run = summaries.id)"""
+
+
+def select_open_decisions(db: Connection, filters: Mapping[str, object], limit: int | None) -> list[OpenDecision]:
+    """Return complete runs without an outcome, oldest first; those that were skipped come last."""
+    where, values = summaries.make_conditions(filters)
+    columns, order = f"id, created, {QUESTION}, {ANSWER}, trust, {SKIPPED}", f"coalesce({SKIPPED}, 0), n"
+    query = f"SELECT {columns} {OPEN_DECISIONS} AND {where} ORDER BY {order} LIMIT ?"
+    rows = db.execute(query, (*values, NO_LIMIT if limit is None else limit)).fetchall()
+    return [
+        {"run": run, "created": at, "question": question or "", "answer": answer or "", "trust": trust, "skipped": skip}
+        for run, at, question, answer, trust, skip in rows
+    ]
+
+
+def count_open_decisions(db: Connection, filters: Mapping[str, object]) -> int:
+    where, values = summaries.make_conditions(filters)
+    (count,) = db.execute(f"SELECT count(*) {OPEN_DECISIONS} AND {where}", values).fetchone()
+    return int(count)
+
+
+def skip_outcome(db: Connection, run: str, at: float) -> None:
+    db.execute("DELETE FROM outcome_skips WHERE run = ?", (run,))
+    db.execute("INSERT INTO outcome_skips (run, at) VALUES (?, ?)", (run, at))
+
+
 # Runs
 
 RUNS_PER_STEP = 100
-RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks", "texts")
+RUN_TABLES = (
+    *("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks", "texts"),
+    *("earlier_outcomes", "outcome_skips"),
+)
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 
@@ -333,7 +412,7 @@ def _list_parts(db: Connection, run: str) -> Iterator[tuple[str, str, Iterator[t
     yield "phases", "{}", ((phase, unpack(absences)) for phase, absences in db.execute(SELECT_PHASES, (run,)))
     spending = load_spending(db, run)
     yield "spending", "[]", ((None, {"key": key, "n": n, **asdict(spent)}) for (key, n), spent in spending.items())
-    if outcomes := select_outcomes(db, run):
+    if outcomes := [*select_outcomes(db, run, "earlier_outcomes"), *select_outcomes(db, run)]:
         yield "outcomes", "[]", ((None, row) for row in outcomes)
 
 
@@ -519,12 +598,33 @@ class RunQueries(ABC):
         return rows[0][0] if rows else None
 
     async def save_outcome(self, run: str, row: DecisionOutcome) -> None:
-        """Store how the decision of a run turned out. A later label replaces an earlier one."""
+        """Store how the decision of a run turned out. The newest outcome counts; the earlier ones are kept."""
         await self._write("", lambda db: save_outcome(db, run, row))
 
     async def list_outcomes(self, run: str | None = None) -> list[StoredOutcome]:
         """Return the outcome of one run, or of all runs, oldest first."""
         return await self._read(lambda db: select_outcomes(db, run))
+
+    async def list_earlier_outcomes(self, run: str) -> list[StoredOutcome]:
+        """Return the outcomes of a run that a later one has replaced, oldest first."""
+        return await self._read(lambda db: select_outcomes(db, run, "earlier_outcomes"))
+
+    async def load_outcomes(self, run: str) -> RunOutcomes:
+        """Return the outcome of a run, and those of the runs that it builds on."""
+        return await self._read(lambda db: load_run_outcomes(db, run))
+
+    async def list_open_decisions(
+        self, filters: Mapping[str, object] = NO_FILTERS, limit: int | None = None
+    ) -> list[OpenDecision]:
+        """Return complete runs without an outcome that match every filter, oldest first, skipped ones last."""
+        return await self._read(lambda db: select_open_decisions(db, filters, limit))
+
+    async def count_open_decisions(self, filters: Mapping[str, object] = NO_FILTERS) -> int:
+        return await self._read(lambda db: count_open_decisions(db, filters))
+
+    async def skip_outcome(self, run: str) -> None:
+        """Put a run last among those without an outcome."""
+        await self._write("", lambda db: skip_outcome(db, run, time.time()))
 
     async def read_totals(self) -> list[Total]:
         """Return what runs have used, also removed ones."""

@@ -11,7 +11,9 @@ from council.store.interface import Connection, RunStatus, StoredRun, list_field
 FIELDS = list_fields(StoredRun)
 FLAGS = [field.name for field in FIELDS if field.type is bool]  # stored as 0, 1 or null
 QUESTION = "coalesce(question, (SELECT json_extract(setup, '$.question.text') FROM runs r WHERE r.id = summaries.id))"
-SELECTED = {"run": "id", "question": QUESTION}  # expressions of fields that are no columns
+DECISION_OUTCOME = "(SELECT label FROM outcomes o WHERE o.run = summaries.id)"
+# Expressions of fields that are no columns.
+SELECTED = {"run": "id", "question": QUESTION, "decision_outcome": DECISION_OUTCOME}
 COLUMNS = ", ".join(SELECTED.get(field.name, field.name) for field in FIELDS)
 SELECT_SUMMARIES = f"SELECT {COLUMNS} FROM summaries"
 BY_TIME = "INDEXED BY summaries_by_time"  # of SQLite

@@ -109,6 +109,23 @@ async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str, data:
     assert "synthesise/chair" in report["answer"]
 
 
+@pytest.mark.behaviour("evidence-outcome-shown")
+async def test_the_outcome_of_a_run_is_in_its_status_its_report_and_the_list(data: Path) -> None:
+    async with connect() as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        await wait_until_done(client, run)
+        convener = Convener()
+        await convener.record_outcome(run, "wrong", "the disk was full")
+        await convener.close()
+        waited = await call_tool(client, "council_wait", run=run)
+        report = await call_tool(client, "council_result", run=run)
+        (row,) = (await call_tool(client, "council_list"))["runs"]
+    assert waited["line"].startswith("complete: an answer, trust MEDIUM, turned out wrong; ")
+    assert report["decision_outcome"]["note"] == "the disk was full"
+    assert "Trust: MEDIUM — the answer turned out wrong" in report["answer"]
+    assert row["decision_outcome"] == "wrong"
+
+
 @pytest.mark.behaviour("50-mcp-tools")
 async def test_a_council_on_the_embedded_model(no_config: None) -> None:
     async with connect() as client:

@@ -33,6 +33,25 @@ def started(site: WebServer, **body: object) -> str:
     return str(site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative", **body}, 201)["run"])
 
 
+@pytest.mark.behaviour("evidence-outcome-http")
+def test_an_outcome_is_recorded_over_http_and_shown_wherever_the_run_is(site: WebServer) -> None:
+    run = site.run_council()
+    path = f"/api/runs/{run}/outcome"
+    assert "label" in site.refused(path, {"label": ""}, 422)
+    assert "has no final answer that can be compared" in site.refused(path, {"label": "43"})
+    assert site.ask("POST", path, {"label": "wrong"}, token=False).status == 401
+    assert site.ask("POST", "/api/runs/rnothing/outcome", {"label": "wrong"}).status == 404
+    recorded = site.post(path, {"label": "wrong", "note": "the disk was full"})
+    assert (recorded["schema"], recorded["label"], recorded["earlier"]) == ("council.outcome/1", "wrong", [])
+    assert site.get("/api/runs")["runs"][0]["decision_outcome"] == "wrong"
+    report = site.get(f"/api/runs/{run}")["report"]
+    assert report["decision_outcome"]["note"] == "the disk was full"
+    assert report["trust"]["because"][0] == "the answer turned out wrong"
+    for form in ("md", "html"):
+        assert "the answer turned out wrong" in site.get(f"/api/runs/{run}/report?format={form}")
+    assert [row["label"] for row in site.post(path, {"label": "right"})["earlier"]] == ["wrong"]
+
+
 @pytest.mark.behaviour("50-web-cancel", "50-web-resume", "007-web-api")
 def test_a_cancelled_run_resumes_without_paying_twice(served: WebServer, table: Workspace) -> None:
     gate = table.hold("improve", "gamma")

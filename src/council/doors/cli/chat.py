@@ -365,6 +365,9 @@ class Chat:
         self.last_question, self.last_run = str(newest.plan.get("question") or ""), newest.run
         self.costs = {minutes.run: build_report(minutes)["cost"] for minutes in reversed(conversation)}
         lines = [f'continues {newest.run}, turn {len(conversation)}: "{_shorten(newest)}"']
+        wrong = [minutes.run for minutes in conversation if (own := minutes.outcomes.own) and own["label"] == "wrong"]
+        if wrong:
+            lines.append(f"turned out wrong: {', '.join(wrong)}")
         if self.unfinished:
             lines.append(f"this turn is not finished: /resume continues it; {self._describe_next()}")
         self.runner.print_status(lines)

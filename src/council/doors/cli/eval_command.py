@@ -35,19 +35,15 @@ from council.doors.cli.params import (
     common_options,
     complete_file,
     make_flag,
-    print_result,
     protocol_flags,
 )
 from council.doors.cli.runner import (
     Runner,
-    make_command,
     make_plain_command,
     make_plan,
     price_advice,
     price_protocol,
-    with_convener,
 )
-from council.doors.cli.views import write_lines
 from council.engine.layout import format_count
 from council.engine.plan_object import PlanAdvice, PricedProtocol
 from council.engine.records import ReportObject
@@ -96,7 +92,6 @@ from council.runs.batch_rows import InputRow, RowErrors, make_row
 from council.runs.eval_object import EvalObject, JudgeUse
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
-from council.runs.track_record import OutcomeObject, format_outcome, label_run
 from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members
 from council.settings.private_files import make_named_folder, open_named_file
 from council.store.interface import RunStatus
@@ -550,30 +545,6 @@ class EvalBatch(BatchRunner):
         self.summary = summary
         if summary.stopped or summary.progress.failures:
             self.runner.print_status([clean(line) for line in format_summary(summary)])
-
-
-# Outcomes
-
-
-def outcome_command() -> click.Command:
-    arguments = [
-        click.Argument(["run"], metavar="RUN"),
-        click.Argument(["label"], required=False, metavar="[right|wrong|VALUE]"),
-    ]
-    note = click.Option(["--note"], default="", metavar="TEXT", help="Keep this text with the outcome.")
-    return make_command("outcome", label_outcome, *arguments, note)
-
-
-@with_convener
-async def label_outcome(convener: Convener, run: str, label: str | None, note: str, json: bool, **params: Any) -> int:
-    if label is None:
-        found = await convener.store.list_outcomes(await convener.resolve_run(run))
-        if not found:
-            raise UsageError(f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE")
-        row: OutcomeObject = {"schema": "council.outcome/1", **found[0]}
-    else:
-        row = await label_run(convener.store, await convener.resolve_run(run), label, note)
-    return print_result(json, row, map(clean, format_outcome(row)), write_lines)
 
 
 # Advice

@@ -155,6 +155,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council list presets --show security-audit", "the perspectives of one preset"),
     ),
     "outcome": (
+        ("council outcome", "asks about the oldest decisions without an outcome"),
         ("council outcome r4k2p right", "the decision was right"),
         (
             'council outcome r4k2p 42 --note "counted in March"',

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import Any
 import click
 
 from council.doors.cli.params import (
+    AGE,
     ChoiceParam,
     ParsedParam,
     check_output_path,
@@ -227,6 +227,8 @@ def _format_cell(run: RunRow, name: str, width: int | None) -> str:
             return _format_time(run["created"], width)
         case "status":
             return _format_status(run)
+        case "trust":
+            return ", ".join(filter(None, (run.get("trust"), run.get("decision_outcome"))))
         case "cost":
             return _format_cost(run)
         case "folder":
@@ -380,15 +382,7 @@ def _parse_day(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%d")
 
 
-def _parse_age(text: str) -> timedelta:
-    """Return an age such as 90d or 12w."""
-    if found := re.fullmatch(r"(\d{1,5})([dw])", text.strip()):
-        return timedelta(**{"weeks" if found[2] == "w" else "days": int(found[1])})
-    raise ValueError
-
-
 DAY = ParsedParam("date", _parse_day, "a day: use a date such as {flag} 2026-01-31")
-AGE = ParsedParam("age", _parse_age, "an age: use days or weeks, for example {flag} 90d or 12w")
 
 
 def _prune_command() -> click.Command:

@@ -27,7 +27,7 @@ COMMANDS = {
     "chat": "chat:chat_command",
     "batch": "batch_command:batch_command",
     "eval": "eval_command:eval_command",
-    "outcome": "eval_command:outcome_command",
+    "outcome": "outcome_command:outcome_command",
     "advise": "eval_command:advise_command",
     "list": "info_commands:list_command",
     "packet": "ask:packet_command",

@@ -13,6 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ COMMAND_HELP = {
     "cancel": "Cancel a queued or running run; its answers are kept.",
     "fork": "Run again from a phase with other members; unchanged statements are reused.",
     "advise": "Advise on the protocol: which one is worth its price for a question. No model is asked.",
-    "outcome": "Label a run: record how its decision turned out. Track records and --weights track-record use it.",
+    "outcome": "Record how decisions turned out: of one run, or of those without an outcome, one after another. Reports, follow-ups and track records use it.",
     "replay": "Play a past run again without calls.",
     "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations; with --fail-on pass or fail a CI job.",
     "gate": "Pass or fail a finished run in CI without calls.",
@@ -361,6 +362,18 @@ class ParsedParam(click.ParamType):  # type: ignore[type-arg]
 # The settings or the protocol check the range.
 INTEGER = ParsedParam("integer", int, "a whole number, nothing was spent: use for example {flag} 2")
 NUMBER = ParsedParam("float", float, "a number, nothing was spent: use for example {flag} 60")
+
+
+def _parse_age(text: Any) -> timedelta:
+    """Return an age such as 90d or 12w."""
+    if isinstance(text, timedelta):  # a default
+        return text
+    if found := re.fullmatch(r"(\d{1,5})([dw])", text.strip()):
+        return timedelta(**{"weeks" if found[2] == "w" else "days": int(found[1])})
+    raise ValueError
+
+
+AGE = ParsedParam("age", _parse_age, "an age: use days or weeks, for example {flag} 90d or 12w")
 
 
 class ProtocolParam(click.ParamType):  # type: ignore[type-arg]

@@ -270,7 +270,7 @@ class Runner:
                 await replay_entries(entries, view, speed if sys.stderr.isatty() else 0)
             finally:
                 view.close()
-            minutes = Minutes.fold(entries)
+            minutes = await convener.fold(entries)
             self._print_result(minutes, ())
             return 0
 

@@ -108,7 +108,9 @@ def _format_progress(minutes: Minutes) -> str:
 
 def _format_outcome(minutes: Minutes) -> str:
     word = minutes.verdict.get("verdict") or minutes.verdict.get("outcome") or "an answer"
-    return f"{word}, trust {compute_trust(minutes).level}"
+    outcome = minutes.outcomes.own
+    turned_out = f", turned out {outcome['label']}" if outcome else ""
+    return f"{word}, trust {compute_trust(minutes).level}{turned_out}"
 
 
 def _format_reason(minutes: Minutes) -> str:
@@ -341,7 +343,7 @@ class CouncilTools:
         """Return the minutes so far and the status."""
         state = await self.shared_convener.run_state(run)
         entries, _, _ = await self.shared_convener.store.load_since(run, 0)
-        return Minutes.fold(entries), state.status
+        return await self.shared_convener.fold(entries), state.status
 
     # Past runs
 

@@ -16,7 +16,16 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
-from council.doors.web import access, chat_routes, eval_routes, models, responses, run_routes, start_routes
+from council.doors.web import (
+    access,
+    chat_routes,
+    eval_routes,
+    models,
+    response_routes,
+    responses,
+    run_routes,
+    start_routes,
+)
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.doors.web.health_routes import HEALTH_ROUTES
@@ -30,6 +39,7 @@ ROUTERS = (
     run_routes.action_router,
     run_routes.event_router,
     chat_routes.chat_router,
+    response_routes.response_router,
     start_routes.page_router,
 )
 MIN_GZIP_BYTES, GZIP_LEVEL = 1024, 5  # event streams are never compressed

@@ -19,7 +19,7 @@ from council.engine import plan_object
 from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
 from council.render.report_object import Cost, PositionRow, Report, Tokens
-from council.runs import doctor, history, spending
+from council.runs import doctor, history, spending, track_record
 from council.runs.people import OpenQuestion
 from council.store import interface
 from council.store.interface import RunStatus, list_fields
@@ -242,6 +242,20 @@ RUN_FIELDS = {
     one.name: (one.type, Field(description=one.column.about or None)) for one in list_fields(interface.RunRow)
 }
 RunRow: Any = create_model("RunRow", __base__=NamedRun, __doc__="A run in a list.", **RUN_FIELDS)  # type: ignore[call-overload]
+
+
+OutcomeBody = make_body_model(
+    track_record.OutcomeObject,
+    {
+        "at": "When it was recorded, in seconds since 1970.",
+        "label": "Whether the answer turned out right or wrong.",
+        "value": "The value that was right, if it was named; else empty.",
+        "seats": "The seats that are known to have been right or wrong.",
+        "confidence": "The probability behind the confidence that the seat stated; null if it stated none.",
+        "earlier": "The outcomes that this one has replaced, oldest first.",
+    },
+    "Outcome",
+)
 
 
 class RunList(Body):
@@ -479,7 +493,8 @@ class ChatModelList(Body):
 
 class ChatCompletionMessage(Body):
     role: Literal["assistant"]
-    content: str
+    content: Annotated[str | None, Field(description="Null with a refusal.")]
+    refusal: Annotated[str | None, Field(description="Why the members declined to write the JSON.")] = None
     reasoning_content: Annotated[str, Field(description="Progress and statements.")] = ""
 
 
@@ -505,6 +520,88 @@ class ChatCompletion(Body):
     council: ChatCouncil
 
 
+class ResponseUsage(Body):
+    """Tokens of all members."""
+
+    input_tokens: int
+    input_tokens_details: dict[str, int]
+    output_tokens: int
+    output_tokens_details: dict[str, int]
+    total_tokens: int
+
+
+ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+
+
+class ResponseBody(Body):
+    """A response. With `stream`, events as server-sent events; the last one has the response."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: ResponseStatus
+    background: bool
+    error: Annotated[dict[str, str] | None, Field(description="The code and the message of a response that failed.")]
+    incomplete_details: Annotated[dict[str, str] | None, Field(description="Why the run ended early.")]
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: dict[str, str]
+    model: str
+    output: Annotated[list[dict[str, Any]], Field(description="Progress and statements as reasoning, then the answer.")]
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    reasoning: dict[str, str | None]
+    store: bool
+    temperature: float | None
+    text: dict[str, Any]
+    tool_choice: str
+    tools: list[Any]
+    top_p: float | None
+    truncation: str
+    usage: Annotated[ResponseUsage | None, Field(description="Null until the run has ended.")]
+    council: Annotated[ChatCouncil | None, Field(description="The run; null until it has ended.")]
+
+
+class DeletedResponse(Body):
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+EXAMPLE_RESPONSE: Json = {
+    "id": "resp_r2abcd",
+    "object": "response",
+    "created_at": 1794742800,
+    "status": "completed",
+    "background": False,
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "model": "council",
+    "output": [
+        {
+            "id": "msg_r2abcd",
+            "type": "message",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Scale up.", "annotations": [], "logprobs": []}],
+        }
+    ],
+    "parallel_tool_calls": False,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "none",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "usage": None,
+    "council": None,
+}
 EXAMPLE_COMPLETION: Json = {
     "id": "chatcmpl-r2abcd",
     "object": "chat.completion",
@@ -518,5 +615,6 @@ EXAMPLE_COMPLETION: Json = {
         "trust": {"level": "medium"},
         "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
         "degraded": [],
+        "tail": ["Trust: MEDIUM — one seat did not answer"],
     },
 }

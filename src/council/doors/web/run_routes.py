@@ -25,12 +25,12 @@ from council.doors.web.schemas import (
     AskAnswer,
     EmptyRequest,
     ForkRequest,
+    OutcomeRequest,
     RunChange,
     example_responses,
     stream_responses,
 )
 from council.doors.web.sse import EventStream
-from council.engine.minutes import Minutes
 from council.errors import RunConflict, RunOwned, UsageError
 from council.extensions import FORMATS
 from council.planning.setup import RunSetup
@@ -175,7 +175,7 @@ async def get_run(run: RunId, app_state: AppStateDep) -> ApiResponse:
 async def get_report(run: RunId, app_state: AppStateDep, format: ReportFormat = "md") -> Response:
     """Return the report in a format. HTML is a download, so that no page with model text opens on this origin."""
     entries = await app_state.shared_convener.entries(run)
-    minutes = Minutes.fold(entries)
+    minutes = await app_state.shared_convener.fold(entries)
     headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
     parts = iter([render_mermaid(minutes)]) if format == "mermaid" else render_parts_as(minutes, format, entries)
     first = await asyncio.to_thread(next, parts, "")  # an error is a response of its own
@@ -366,6 +366,17 @@ async def change_run(run: RunId, body: RunChange, app_state: AppStateDep) -> Api
     await app_state.shared_convener.rename(run, body.title)
     found = await query_history(app_state.store, {"ids": json.dumps([run])}, None, 1)
     return ApiResponse(_add_id(found["runs"][0]))
+
+
+@action_router.post(
+    "/outcome",
+    response_model=models.OutcomeBody,
+    responses=example_responses(schemas.EXAMPLE_OUTCOME, 404, 415),
+)
+async def record_outcome(run: RunId, body: OutcomeRequest, app_state: AppStateDep) -> ApiResponse:
+    """Record how the decision of a complete run turned out. The newest outcome counts; the earlier ones are kept."""
+    recorded = await app_state.shared_convener.record_outcome(run, body.label, body.note)
+    return ApiResponse(recorded.row)
 
 
 async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:

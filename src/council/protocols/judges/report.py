@@ -19,6 +19,7 @@ from council.engine.layout import (
     format_code,
     format_cost,
     format_count,
+    format_decision_outcome,
     format_fork,
     format_packet_line,
     format_ruling,
@@ -71,6 +72,7 @@ def _quick_facts(minutes: Minutes, report: ReportObject, wording: Wording) -> He
         "mode": "quick (single-agent)",
         "target": summary.format_subject(minutes),
         "trust": _format_trust(minutes, report, wording),
+        "turned_out": format_decision_outcome(report.get("decision_outcome"), wording),
         **_common_facts(minutes),
     }
 
@@ -88,6 +90,7 @@ def _full_facts(minutes: Minutes, report: ReportObject, wording: Wording) -> Hea
         "technique": options.get("technique"),
         "profile": options.get("profile"),
         "trust": _format_trust(minutes, report, wording),
+        "turned_out": format_decision_outcome(report.get("decision_outcome"), wording),
         "strongest_seat": format_strongest(report, with_name=False),
         "rule": wording.heading("rule_corroborated") if options.get("rule") == "corroborated" else "",
         "grouping": _format_grouping(details, wording),

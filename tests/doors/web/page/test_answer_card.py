@@ -37,6 +37,34 @@ NOTES = {
 }  # fmt: skip
 
 
+@pytest.mark.behaviour("evidence-outcome-page")
+def test_a_person_records_how_a_decision_turned_out_and_corrects_it(server: WebServer, look: Look) -> None:
+    run = run_in_thread(server.run_council)
+    seen = look().run(server.url, run)
+    page = seen.page
+    page.wait_for_selector(".outcome")
+    assert seen.text(".outcome h3") == "How did it turn out?"
+    page.fill("#outcome-note", "the disk was <b>full</b>")
+    page.click(".outcome button:has-text('Wrong')")
+    page.wait_for_selector(".trust .pill:has-text('turned out wrong')")
+    assert "the answer turned out wrong" in seen.text(".reasons")
+    assert seen.text(".outcome h3") == "It turned out wrong" and "the disk was <b>full</b>" in seen.text(".outcome")
+    seen.wait("() => document.querySelector('.run-item .about').innerText.includes('turned out wrong')")
+    page.click("#tab-report")
+    seen.wait("() => document.querySelector('#panel-report .prose')?.innerText.includes('the answer turned out wrong')")
+
+    page.click(".outcome button:has-text('Change')")
+    assert page.locator("#outcome-note").input_value() == "the disk was <b>full</b>"
+    page.fill("#outcome-note", "")
+    page.click(".outcome button:has-text('Right')")
+    seen.wait("() => document.querySelector('.outcome h3').innerText === 'It turned out right'")
+    assert page.locator(".trust .pill:has-text('turned out wrong')").count() == 0
+    seen.wait("() => document.querySelector('.run-item .about').innerText.includes('turned out right')")
+    stored = run_in_thread(lambda: server.get(f"/api/runs/{run}"))["report"]["decision_outcome"]
+    assert (stored["label"], stored["note"]) == ("right", "")
+    assert not seen.errors and not seen.external_requests(server.host)
+
+
 @pytest.mark.behaviour("17-answer-card", "17-what-changed", "17-fork-from-page")
 def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     server: WebServer, provider: FakeProvider, look: Look

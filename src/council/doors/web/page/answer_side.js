@@ -3,6 +3,7 @@
 import { bringIntoView, button, el, setChildren } from "./dom.js";
 import { chip, chips } from "./chips.js";
 import { money } from "./format.js";
+import { outcomePanel, toneOfOutcome } from "./outcome_panel.js";
 import { diffNode } from "./diff.js";
 import { inline } from "./markdown.js";
 import { statementOf } from "./minutes.js";
@@ -14,7 +15,7 @@ export function answerSide(context) {
 
   function update({ minutes, detail }) {
     const report = detail?.report;
-    const panels = [trustPanel(report?.trust), changedPanel(minutes, report, context)].filter(Boolean);
+    const panels = [trustPanel(report?.trust, report?.decision_outcome), outcomePanel(report, context), changedPanel(minutes, report, context)].filter(Boolean);
     setChildren(node, panels);
     node.hidden = !panels.length;
   }
@@ -22,14 +23,14 @@ export function answerSide(context) {
   return { node, update };
 }
 
-/** The level, the facts in its favour and every reason that limits it. */
-function trustPanel(trust) {
+/** The level, the facts in its favour and every reason that limits it. Beside the level stands that the answer turned out wrong. */
+function trustPanel(trust, outcome) {
   if (!trust) return null;
   const inFavour = [...(trust.in_favour || [])];
   const limit = trust.level === "HIGH" ? inFavour.splice(-1) : []; // the last row of HIGH is its limit
   const reason = (sign, label) => (text) => el("li", {}, el("b", { class: "reason-sign", "aria-label": label }, sign), text);
   return el("section", { class: "trust", role: "note", "aria-label": "Trust" },
-    el("h3", {}, "Trust: ", el("span", { class: "pill", "data-tone": toneOf(trust.level) || null }, term(trust.level))),
+    el("h3", {}, "Trust: ", el("span", { class: "pill", "data-tone": toneOf(trust.level) || null }, term(trust.level)), outcome?.label === "wrong" && [" ", el("span", { class: "pill", "data-tone": toneOfOutcome("wrong") }, "turned out wrong")]),
     el("ul", { class: "plain reasons" }, inFavour.map(reason("+", "in its favour:")), limit.map(reason("−", "its limit:")), trust.because.map(reason("−", "against it:"))));
 }
 

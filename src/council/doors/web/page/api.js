@@ -177,6 +177,7 @@ export const server = {
   answer: (run, key, answer) => send(`${runPath(run)}/asks/${key.split("/").map(encodeURIComponent).join("/")}`, { answer }),
   cancel: (run) => send(`${runPath(run)}/cancel`),
   resume: (run) => send(`${runPath(run)}/resume`),
+  recordOutcome: (run, label, note) => send(`${runPath(run)}/outcome`, { label, note }),
   rename: (run, title) => send(runPath(run), { title }, undefined, "PATCH"),
   remove: async (run) => parseResponse(await request(runPath(run), { method: "DELETE" })),
 };

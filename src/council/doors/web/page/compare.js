@@ -2,6 +2,7 @@
 
 import { amount, capital, clock, count, listed, short } from "./format.js";
 import { button, el, setChildren, setText } from "./dom.js";
+import { formatOutcome } from "./outcome_panel.js";
 import { markChanges } from "./diff.js";
 import { renderMarkdown } from "./render_markdown.js";
 import { showTab } from "./tab_state.js";
@@ -48,6 +49,7 @@ function side(detail, answer, hasOwnQuestion) {
     ["Cost", report.cost?.usd === null ? `unknown price: ${(report.cost.unpriced || []).join(", ")}` : amount(report.cost?.usd, report.cost?.estimated)],
     ["Time", clock(report.seconds || 0)],
     ["Trust", report.trust ? [report.trust.level, (report.trust.because || []).join("; ")].filter(Boolean).join(": ") : ""],
+    ["Turned out", report.decision_outcome ? formatOutcome(report.decision_outcome) : ""],
     ["Notices", (detail.above || []).join(" ")],
   ];
   return el("article", { class: "card", "data-run": detail.run, "aria-label": `Run ${detail.run}` },

@@ -3,6 +3,7 @@
 import { ago, amount, capital, money, short } from "./format.js";
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { get, query, server } from "./api.js";
+import { toneOfOutcome } from "./outcome_panel.js";
 import { DAYS, dayOf, formatDay, isDay, parametersOf, readFilters, RESULTS, spendChart, writeFilters } from "./run_filters.js";
 import { toneOf } from "./positions.js";
 
@@ -170,7 +171,7 @@ export function railView({ open, opened, compare, removed }) {
     return el("li", { class: "run-item", "data-id": run.id, "data-chosen": chosen.includes(run.id) ? "yes" : null },
       el("a", { href: `#/run/${encodeURIComponent(run.id)}`, "data-run": run.id, "aria-current": run.id === opened() ? "page" : null, title: run.title ? run.question : null, onkeydown: (event) => onKey(event, run) },
         el("span", { class: "q" }, short(nameOf(run), 90)),
-        el("span", { class: "about" }, el("span", { class: "state", "data-tone": tone }, state), el("span", {}, run.protocol), el("span", {}, isUnfinished(run) ? ago(run.created) : timeOf(run.created)), run.cost ? el("span", {}, amount(run.cost, run.estimated)) : null)),
+        el("span", { class: "about" }, el("span", { class: "state", "data-tone": tone }, state), run.decision_outcome && el("span", { class: "state", "data-tone": toneOfOutcome(run.decision_outcome) }, `turned out ${run.decision_outcome}`), el("span", {}, run.protocol), el("span", {}, isUnfinished(run) ? ago(run.created) : timeOf(run.created)), run.cost ? el("span", {}, amount(run.cost, run.estimated)) : null)),
       button("⋯", () => ((expanded = isOpen ? "" : run.id), draw()), { class: "quiet dots", "data-act": "more", "aria-expanded": String(isOpen), "aria-label": `Actions for ${name}` }),
       unfinished && button("Resume", async (event) => {
         event.currentTarget.disabled = true;

@@ -33,7 +33,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   let waiting = 0;
   const player = newPlayer(() => length(), () => requestUpdate());
   const context = {
-    source, canAct, tone, resume, shortName, openRun,
+    source, canAct, tone, resume, shortName, openRun, recordOutcome,
     minutes: () => log.full,
     show: (seat, phase, quote) => seats.show(seat, phase, quote),
     focusSeat: (seat) => seats.focus(seats.focused === seat ? "" : seat),
@@ -96,6 +96,12 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
     asking = 0;
     positions = await source.positions(run).catch(() => positions); // the map stays as it is without a connection
     requestUpdate();
+  }
+
+  async function recordOutcome(label, note) {
+    await source.recordOutcome(run, label, note);
+    await load();
+    notify();
   }
 
   async function resume() {
