@@ -11,7 +11,7 @@ import pytest
 from council.errors import UsageError
 from council.evals.history.cases import HistoryCase, Mined
 from council.evals.history.mining import find_cases
-from tests.evals.histories import DAY, START, History, git
+from tests.evals.histories import History, git
 
 BASE = "def first(rows):\n    top = rows[0]\n    return top.name\n"
 FEATURE = """def total(rows, tax):
@@ -353,6 +353,16 @@ def test_a_shallow_clone_says_so_and_does_not_blame_its_boundary(history: Histor
     assert (mined.is_shallow, mined.cases, mined.left_out) == (True, (), {"too_old": 1})
 
 
+@pytest.mark.behaviour("60-history-mining")
+def test_a_fix_that_was_picked_to_a_branch_and_merged_counts_once(history: History) -> None:
+    feature = history.commit("Add totals", {"app.py": FEATURE})
+    side = history.commit("Fix the sign of the tax", {"app.py": fix(FEATURE)}, branch="side", parents=(feature,))
+    main = history.commit("Fix the sign of the tax", {"app.py": fix(FEATURE)}, parents=(feature,))
+    history.commit("Merge branch 'side'", {"app.py": fix(FEATURE)}, parents=(main, side))
+    history.write()
+    assert len(find_bug(history).fixes) == 1
+
+
 def make_long_history(history: History) -> dict[int, str]:
     """Write commits of six features. Three are fixed later: one per kind of change."""
     for n in range(6):
@@ -399,11 +409,32 @@ def test_a_commit_whose_lines_a_fix_touched_is_no_control(text: str, message: st
     assert ids[calm] not in {case.commit for case in mine(history).cases if case.is_control}
 
 
+@pytest.mark.behaviour("60-history-controls")
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"app.py": None, "moved.py": FEATURE}, "Move totals"),
+        ({"first.py": OTHER}, "Fix the first row\n\nDue to #7."),
+    ],
+)
+def test_a_commit_that_was_moved_or_that_a_fix_names_is_no_control(
+    files: dict[str, str | None], message: str, history: History
+) -> None:
+    calm = history.commit("Add totals (#7)", {"app.py": FEATURE, "first.py": BASE + OTHER})
+    history.commit("Add others", {"other.py": OTHER})
+    history.commit("Fix the offset", {"other.py": OTHER.replace("+ offset_2", "- offset_2")})
+    ids = history.write()
+    assert ids[calm] in {case.commit for case in mine(history).cases}
+    history.commit(message, files, parents=(max(ids),))
+    history.write()
+    assert ids[calm] not in {case.commit for case in mine(history).cases if case.is_control}
+
+
 @pytest.mark.behaviour("60-history-deterministic")
 def test_the_cases_and_their_order_depend_on_the_history_and_the_seed(history: History) -> None:
     make_long_history(history)
-    assert mine(history) == mine(history)
-    orders = {tuple(case.id for case in mine(history, seed=seed).cases) for seed in range(4)}
+    assert mine(history, seed=0) == mine(history, seed=0)
+    orders = {tuple(case.id for case in mine(history, seed=seed).cases) for seed in range(3)}
     assert len(orders) > 1
     assert len({frozenset(order) for order in orders}) == 1
 
@@ -422,12 +453,8 @@ def test_the_newest_fixes_are_read_until_the_limit_is_reached(history: History) 
 def test_since_bounds_the_fixes_and_not_the_commits_before(history: History) -> None:
     ids = make_long_history(history)
     mined = mine(history, since="2020-01-10")
-    assert [case.commit for case in find_bugs(mined)] == [ids[7]] or {case.commit for case in find_bugs(mined)} == {
-        ids[5],
-        ids[7],
-    }
+    assert {case.commit for case in find_bugs(mined)} == {ids[5], ids[7]}
     assert mine(history, since="1y").commits == 0
-    assert START + DAY < 1_600_000_000
 
 
 @pytest.mark.behaviour("60-history-bad-input")
@@ -470,8 +497,10 @@ HOSTILE = {
 
 
 @pytest.mark.behaviour("60-history-hostile")
-@pytest.mark.parametrize("is_bare", [True, False])
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize(
+    ("kind", "is_bare"),
+    [*((kind, True) for kind in HOSTILE), ("filters", False), ("textconv", False), ("programs", False)],
+)
 def test_hostile_configuration_runs_no_program_and_changes_nothing(
     kind: str, is_bare: bool, history: History, tmp_path: Path
 ) -> None:

@@ -9,7 +9,16 @@ from council.evals.history.source_lines import find_code_lines, is_source
 
 @pytest.mark.behaviour("60-history-source-lines")
 @pytest.mark.parametrize(
-    "path", ["src/app.py", "lib/core/Axios.js", "tree.go", "src/a b.rs", "include/x.hpp", "app/Model.php"]
+    "path",
+    [
+        "src/app.py",
+        "lib/core/Axios.js",
+        "tree.go",
+        "src/a b.rs",
+        "include/x.hpp",
+        "app/Model.php",
+        "db/migrations/state.py",
+    ],
 )
 def test_a_source_file_is_recognised(path: str) -> None:
     assert is_source(path)
@@ -21,7 +30,7 @@ def test_a_source_file_is_recognised(path: str) -> None:
     [
         "README.md", "docs/conf.py", "tests/test_app.py", "src/app_test.go", "spec/models/user_spec.rb", "src/App.test.tsx",
         "go.sum", "package-lock.json", "Cargo.lock", "CHANGELOG.md", "locale/de/messages.po", "vendor/x/y.go", "dist/app.js",
-        "src/app.min.js", "api/v1_pb2.py", "index.d.ts", ".github/workflows/ci.yml", "logo.png", "examples/hello.py", "data.json",
+        "src/app.min.js", "api/v1_pb2.py", "index.d.ts", ".github/workflows/ci.yml", "logo.png", "examples/hello.py", "data.json", "app/migrations/0001_initial.py",
     ],
 )  # fmt: skip
 def test_other_files_are_no_source_code(path: str) -> None:
@@ -64,6 +73,7 @@ RUST = "use std::io;\n\n/// doc\nfn a() -> u8 {\n    1 + 1\n}\n"
     [
         ("a.py", PYTHON, {9, 11, 12, 13}),
         ("a.py", PYTHON.replace("\n", "\r\n"), {9, 11, 12, 13}),
+        ("a.py", 'a = """\nx\n"""\nb = 1  # """\nc = "#" + \'"""\' + """\n""" + d\ne = 1\n', {1, 2, 4, 5, 6, 7}),
         ("a.go", GO, {10, 11}),
         ("a.rs", RUST, {4, 5}),
         ("a.js", "const a = require('a');\n'use strict';\nif (\n  x\n) {\n}\n", {4}),

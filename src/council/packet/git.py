@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -137,7 +137,7 @@ class Repo:
         argv, env = self._build_call(args)
         return _run_git(argv, self.root, env, stdin, max_bytes or MAX_OUTPUT_BYTES, is_search=is_search)
 
-    def stream(self, *args: str) -> Iterator[bytes]:
+    def stream(self, *args: str) -> Generator[bytes, None, None]:
         """Yield the parts of git's output between NUL bytes as they arrive. Close the iterator to end git early."""
         argv, env = self._build_call(args)
         return _stream_git(argv, self.root, env)
@@ -352,7 +352,7 @@ def _run_git(
         return out
 
 
-def _stream_git(argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> Iterator[bytes]:
+def _stream_git(argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> Generator[bytes, None, None]:
     with tempfile.TemporaryFile() as stderr_file:
         process = _start_git(argv, folder, env, subprocess.DEVNULL, stderr_file)
         try:

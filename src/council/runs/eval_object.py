@@ -34,10 +34,15 @@ class ComparisonObject(TypedDict):
     least_questions: int | None
 
 
-class RivalComparison(ComparisonObject):
-    """A comparison with the arm that a council has to beat. The ratios are for the questions that both answered."""
+class ArmComparison(ComparisonObject):
+    """A comparison with another arm."""
 
     arm: str
+
+
+class RivalComparison(ArmComparison):
+    """A comparison with the arm that a council has to beat. The ratios are for the questions that both answered."""
+
     tokens_ratio: float | None
     usd_ratio: float | None  # None if a price is unknown
 
@@ -197,7 +202,7 @@ class HistoryArm(TypedDict):
     usd_per_review: float | None
     usd_per_bug: float | None  # that was found
     seconds: float
-    against: RivalComparison | None
+    against: ArmComparison | None
     runs: dict[str, str]  # by case
     hits: dict[str, bool]  # by case with a bug
 

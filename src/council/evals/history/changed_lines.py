@@ -7,17 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from council.packet.definitions import split_words
 from council.unified_diff import DiffLine, FileDiff
 
 MIN_SIMILARITY = 0.5  # of two lines of which one replaces the other
+MIN_CONTAINED = 3  # tokens of a line that a longer line contains
+MIN_CONTAINED_RATIO = 0.2
 MIN_MOVED_CHARS = 8  # a shorter line is found again by chance
 MIN_JOINED = 0.8  # of the tokens of a line that several lines together must have
 MAX_JOINED = 12
 MAX_PARTNERS = 400  # lines that a line is compared with
 MAX_TOKENS = 200  # of a line
-PLAIN_TOKENS = frozenset(
-    "var let const final auto _ f u r b self this return await async new public private static".split()
-)  # noqa: SIM905
+PLAIN_TOKENS = split_words(
+    "var let const final auto _ f u r b self this return await async new public private static if else elif for while in "
+    "not and or is def fn func function class end then do unless None null nil true false True False"
+)
 TOKEN = re.compile(r"\w+|[^\w\s]")
 COMMENT = re.compile(r"\s*(?:#(?![a-z])|//|/\*|\*[\s/]|--\s)")
 FORMATTING = re.compile(r"[\s,;()'\"`\\]+")
@@ -51,6 +55,15 @@ def list_blocks(file: FileDiff) -> Iterator[Block]:
             yield Block(tuple(removed), tuple(added))
 
 
+def read_old_lines(file: FileDiff) -> dict[int, str]:
+    """Return the lines of the old file that a diff shows, by their numbers."""
+    found = dict[int, str]()
+    for hunk in file.hunks:
+        rows = [line for line in hunk.list_lines() if line.sign != "+"]
+        found |= {number: line.text for number, line in enumerate(rows, hunk.old)}
+    return found
+
+
 def squeeze(text: str) -> str:
     """Return a line without what a formatter changes."""
     return FORMATTING.sub("", text)
@@ -71,8 +84,16 @@ def find_partner(text: str, others: Sequence[DiffLine], least: float = MIN_SIMIL
     tokens = split_tokens(text)
     best, best_ratio = None, least
     for other in others[:MAX_PARTNERS]:
-        matcher = SequenceMatcher(None, tokens, split_tokens(other.text), autojunk=False)
-        if matcher.quick_ratio() >= best_ratio and (ratio := matcher.ratio()) >= best_ratio:
+        other_tokens = split_tokens(other.text)
+        matcher = SequenceMatcher(None, tokens, other_tokens, autojunk=False)
+        if matcher.quick_ratio() < min(best_ratio, MIN_CONTAINED_RATIO):
+            continue
+        ratio = matcher.ratio()
+        shorter = min(len(tokens), len(other_tokens))
+        is_contained = shorter >= MIN_CONTAINED and ratio * (len(tokens) + len(other_tokens)) / 2 >= shorter - 1e-9
+        if is_contained and least <= MIN_SIMILARITY:  # the longer line has all tokens of the shorter one
+            ratio = max(ratio, MIN_SIMILARITY)
+        if ratio >= best_ratio:
             best, best_ratio = other, ratio + 1e-9
     return best
 

@@ -143,6 +143,8 @@ TRIVIAL = re.compile(
     r"dependenc(?:y|ies)|deps|requirements|release|releases|metadata|nits?|review comments?|naming|todos?|benchmarks?|"
     r"translations?|locales?|sphinx|rst|markdown|deprecation warnings?|unused \w+)"
 )
+FIRST_TRIVIAL = re.compile(r"(?i)typos?|lint|linting|spelling|grammar|flaky|test_\w+")
+TEST_NAME = re.compile(r"Test[A-Z]\w+|\w+Tests?")
 CUT = re.compile(r"(?i)\s(?:in|on|when|for|of|with|from|to|at|by|where|while|about|caused|that|which|after|before|if|due|during|so|under|as|between|into|via|using|and|not|is|are|being|causing|inside|by)\s|[,;:(]")  # fmt: skip
 TRIVIAL_PLACE = re.compile(
     r"(?i)\b(?:in|of|to|for|on|from|with|under)\s+(?:\S+\s+){0,3}?(?:docs?|documentation|read-?me(?:\.\w+)?|change-?log(?:\.\w+)?|doc-?strings?|comments?|tests?|"
@@ -181,7 +183,7 @@ def read_message(subject: str, body: str = "") -> Message:
 
 def _read_revert(subject: str, body: str) -> Message | None:
     """Return the message of a revert, or None. The revert of a revert is no fix, but names what it restores."""
-    text, typed = _strip_tags(subject)
+    text, _ = _strip_tags(subject)
     conventional = CONVENTIONAL.fullmatch(text)
     if conventional and TYPES.get(conventional["type"].lower()) == "revert":
         text = f'Revert "{conventional["rest"].strip().strip(chr(34))}"'
@@ -329,16 +331,16 @@ def _find_trivial(text: str) -> Kind | None:
         last = " ".join(words[-count:])
         if len(words) >= count and TRIVIAL.fullmatch(last):
             return _trivial_kind(last)
-    if (words and re.fullmatch(r"(?i)typos?|lint|linting|spelling|grammar|flaky|test_\w+", words[0])) or (
-        words and re.fullmatch(r"Test[A-Z]\w+|\w+Tests?", words[-1])
-    ):
-        return _trivial_kind(
-            words[0] if words[0].lower() in ("typo", "typos", "lint", "linting", "spelling", "grammar") else "test"
-        )
-    if words and re.fullmatch(r"(?i)types?", " ".join(words)):
+    if words and FIRST_TRIVIAL.fullmatch(words[0]):
+        return _trivial_kind(words[0])
+    if words and TEST_NAME.fullmatch(words[-1]):
+        return "test"
+    if len(words) == 1 and words[0].lower() in ("type", "types"):
         return "chore"
     if place := TRIVIAL_PLACE.search(text):
         return _trivial_kind(place[0])
+    if re.search(r"(?i)\bmerge conflicts?\b", text):
+        return "chore"
     return "typo" if re.search(r"(?i)\btypos?\b", text) else None
 
 

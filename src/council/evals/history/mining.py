@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +21,7 @@ from council.evals.history.tracing import Trace, find_added_lines, is_reviewable
 
 WORKERS = min(4, os.cpu_count() or 1)
 AHEAD = 3 * WORKERS  # fixes that are traced before it is known that they are needed
+MAX_QUEUE = 300  # commits after a fix that is still traced
 MAX_CANDIDATES = 150  # commits before a bug that may be its control
 MAX_TRIED = 12  # of these, the most similar ones are checked
 MAX_LATER_FIXES = 30  # of the files of a control
@@ -76,7 +77,7 @@ def find_cases(
     return Mined(tuple(mixed), commits, fixes, traced, dict(sorted(reasons.items())), source.is_shallow)
 
 
-def _trace_fixes(source: Repository, pool: ThreadPoolExecutor, start: str) -> Iterator[_Read]:
+def _trace_fixes(source: Repository, pool: ThreadPoolExecutor, start: str) -> Generator[_Read, None, None]:
     """Yield commits, newest first, with the traces of those that fix bugs. A few are traced ahead."""
     queue = deque[_Read]()
     waiting = 0
@@ -87,7 +88,7 @@ def _trace_fixes(source: Repository, pool: ThreadPoolExecutor, start: str) -> It
                 trace = pool.submit(trace_fix, source, commit, message) if message.is_bug_fix else None
                 queue.append(_Read(commit, message, trace))
                 waiting += trace is not None
-                while queue and (waiting > AHEAD or queue[0].trace is None):
+                while queue and (waiting > AHEAD or len(queue) > MAX_QUEUE or queue[0].trace is None):
                     waiting -= queue[0].trace is not None
                     yield queue.popleft()
             yield from queue
@@ -101,7 +102,9 @@ def _add_fix(bugs: dict[str, list[Fix]], commit: Commit, trace: Trace, reasons: 
     if trace.reason:
         reasons[trace.reason] += 1
         return
-    bugs.setdefault(trace.commit, []).append(Fix(commit.id, commit.subject, commit.date, trace.lines))
+    fixes = bugs.setdefault(trace.commit, [])
+    if all((fix.subject, fix.lines) != (commit.subject, trace.lines) for fix in fixes):  # or it was picked to a branch
+        fixes.append(Fix(commit.id, commit.subject, commit.date, trace.lines))
 
 
 def _make_case(commit: Commit, fixes: Iterable[Fix] = ()) -> HistoryCase:
@@ -162,13 +165,14 @@ def _is_untouched(source: Repository, commit: Commit) -> bool:
         lines = find_added_lines(source, commit)
         if not lines:
             return False
-        paths = [file.change.path for file in commit.sources]
+        paths = [file.change.path for file in commit.sources if file.change.status != "D"]
+        if len(source.repo.find_blobs((source.head, source.head), paths)) < len(paths):
+            return False  # a later fix has another path
         fixes = 0
         with closing(source.list_commits(f"{commit.id}..{source.head}", "--", *paths)) as later:
             for other in later:
                 message = read_message(other.subject, other.body)
-                named = (message.reverted, *message.blamed)
-                if any(name and commit.id.startswith(name) for name in named):
+                if _names(message, commit):
                     return False
                 if not message.is_bug_fix and message.kind != "revert":
                     continue
@@ -178,3 +182,9 @@ def _is_untouched(source: Repository, commit: Commit) -> bool:
     except UsageError:  # the output is too large, or git failed
         return False
     return True
+
+
+def _names(message: Message, commit: Commit) -> bool:
+    """Return whether a message says that a commit was wrong."""
+    names = [name for name in (message.reverted, *message.blamed) if name]
+    return any(commit.id.startswith(name) or commit.subject.endswith(f"({name})") for name in names)

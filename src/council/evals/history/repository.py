@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -105,9 +106,10 @@ class Repository:
         self.read_diff: Callable[[str], tuple[FileDiff, ...]] = lru_cache(200)(self._read_diff)
         self.read_text: Callable[[str], str] = lru_cache(50)(self._read_text)
 
-    def list_commits(self, *args: str) -> Iterator[Commit]:
+    def list_commits(self, *args: str) -> Generator[Commit, None, None]:
         """Yield commits that are no merges, newest first."""
-        yield from _parse_log(self.repo.stream("log", "--no-merges", *LOG_FLAGS, LOG_FORMAT, *args))
+        with closing(self.repo.stream("log", "--no-merges", *LOG_FLAGS, LOG_FORMAT, *args)) as rows:
+            yield from _parse_log(rows)
 
     def _read_commit(self, commit: str) -> Commit:
         rows = self.repo.run("log", "--no-walk", *LOG_FLAGS, LOG_FORMAT, commit, "--").split(b"\0")
@@ -215,7 +217,7 @@ class Repository:
         return None
 
     def find_number(self, number: str, before: str) -> str | None:
-        """Return the newest ancestor of a commit whose subject ends with the number of a pull request, such as `(#12)`."""
+        """Return the newest ancestor of a commit whose subject ends with the number of a pull request."""
         args = (
             "-z",
             "--no-color",

@@ -13,8 +13,8 @@ OTHER_SUFFIXES = frozenset("hh hxx cxx mm bash zsh fish ps1 r jl pl pm nim zig v
 NO_CODE = re.compile(
     r"(?:^|/)(?:docs?|documentation|doc-src|examples?|samples?|demos?|benchmarks?|bench|locales?|i18n|translations?|l10n|"
     r"changelogs?|\.github|\.circleci|website|site|sandbox|fixtures?|testfixtures|mocks?|__mocks__|deps|external|extern|"
-    r"migrations|typings?|e2e|fuzz|playground|regression-test|jsfmt|tests_\w+|tests?_\w+)/|"
-    r"(?:^|/)(?:version|_version|__version__|__about__|setup|conf|noxfile|tasks|gulpfile|Gruntfile|rollup\.config|"
+    r"typings?|e2e|fuzz|playground|regression-test|jsfmt|tests_\w+|tests?_\w+)/|"
+    r"(?:^|/)migrations/\d[^/]*$|(?:^|/)(?:version|_version|__version__|__about__|setup|conf|noxfile|tasks|gulpfile|Gruntfile|rollup\.config|"
     r"webpack\.config|build\.gradle|settings\.gradle|karma\.conf|babel\.config|jest\.config|vite\.config|eslint\.config|\.eslintrc)(?:\.\w+){1,2}$|_test\.\w+$|"
     r"\.gradle(?:\.kts)?$|(?:^|/)tests?\.\w+$|\.d\.ts$|\.stories\.\w+$",
     re.IGNORECASE,
@@ -30,6 +30,9 @@ IMPORT = re.compile(
 )
 ONLY_SIGNS = re.compile(r"[\W_]*")
 BARE_WORD = re.compile(r"(?:if|elif|unless|while|for|with|assert|and|or|not|else|try|finally|do|begin|end|then|fi|done|esac|pass|return|break|default)?[\s:{}();\[\],]*")  # fmt: skip
+STRING = re.compile(
+    r"#|\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*'''|(?P<open>\"\"\"|''')|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
+)
 OPENING = re.compile(r"[rRbBuUfF]{0,2}(\"\"\"|''')")
 
 
@@ -52,9 +55,14 @@ def find_code_lines(path: str, text: str) -> frozenset[int]:
     """
     suffix = PurePosixPath(path).suffix.removeprefix(".").lower()
     style = "hash" if suffix in HASH_SUFFIXES else "dash" if suffix in DASH_SUFFIXES else "slash"
-    found, until, importing = set[int](), "", ""
+    found, until, importing, quote = set[int](), "", "", ""
     for number, row in enumerate(text.split("\n"), 1):
         line = row.strip()
+        if quote:  # in a string that is no docstring
+            if not ONLY_SIGNS.fullmatch(line):
+                found.add(number)
+            quote = _find_open_string(line, quote)
+            continue
         if until:  # in a comment or a docstring
             _, end, rest = line.partition(until)
             if end:
@@ -68,6 +76,8 @@ def find_code_lines(path: str, text: str) -> frozenset[int]:
         until = _find_open_comment(line, suffix, style)
         if until or ONLY_SIGNS.fullmatch(line) or BARE_WORD.fullmatch(line):
             continue
+        if suffix in PYTHON_SUFFIXES and not OPENING.match(line):
+            quote = _find_open_string(line)
         if _is_docstring(line, suffix) or LINE_COMMENT[style].match(line):
             continue
         if IMPORT.match(line):
@@ -81,6 +91,21 @@ def find_code_lines(path: str, text: str) -> frozenset[int]:
 
 def _is_docstring(line: str, suffix: str) -> bool:
     return suffix in PYTHON_SUFFIXES and bool(OPENING.match(line))
+
+
+def _find_open_string(line: str, quote: str = "") -> str:
+    """Return the quotes of a Python string that is open at the end of a line, or ""."""
+    at = 0
+    if quote:
+        at = line.find(quote) + len(quote)
+        if at < len(quote):
+            return quote
+    for part in STRING.finditer(line, at):
+        if part[0] == "#":
+            return ""
+        if part["open"]:
+            return part["open"]
+    return ""
 
 
 def _find_open_comment(line: str, suffix: str, style: str) -> str:

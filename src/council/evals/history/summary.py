@@ -26,18 +26,16 @@ from council.evals.statistics import (
     MIN_QUESTIONS,
     bootstrap_mean,
     compare,
-    count_needed_questions,
     format_p,
-    read_interval,
 )
 from council.money import format_usd
 from council.runs.eval_object import (
+    ArmComparison,
     HistoryArm,
     HistoryEvalObject,
     HistorySeat,
     HistorySupport,
     IntervalObject,
-    RivalComparison,
 )
 
 MIN_BUGS = 10  # below, nothing is concluded
@@ -183,7 +181,7 @@ class HistoryArmReviews:
             for seat, names in members.items()
         ]
 
-    def _compare(self, base: HistoryArmReviews) -> RivalComparison:
+    def _compare(self, base: HistoryArmReviews) -> ArmComparison:
         mine, theirs = self.found, base.found
         shared = [name for name in mine if name in theirs]
         found = compare([theirs[name] for name in shared], [mine[name] for name in shared])
@@ -276,14 +274,9 @@ def _conclude_difference(arm: HistoryArm) -> Iterator[str]:
         better = "more" if mean > 0 else "fewer"
         yield f"{arm['arm']} found {better} of the bugs than {found['arm']}: {span}."
         return
-    needed = _count_needed(shown)
+    needed = found["needed_questions"]
     more = f"; at this rate about {needed:,} bugs would decide it with 80 % power" if needed else ""
     yield f"{arm['arm']} and {found['arm']} cannot be told apart by the bugs they found: {span}{more}."
-
-
-def _count_needed(shown: IntervalObject) -> int | None:
-    interval = read_interval(shown)
-    return count_needed_questions(interval) if interval else None
 
 
 # Text

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from council.errors import UsageError
@@ -23,6 +23,7 @@ from council.evals.history.changed_lines import (
     keep_words,
     list_blocks,
     map_tokens,
+    read_old_lines,
     split_tokens,
     squeeze,
 )
@@ -64,7 +65,6 @@ class Trace:
     commit: str = ""
     lines: tuple[FixedLine, ...] = ()
     reason: Reason | None = None
-    is_insertion: bool = False  # the fix only adds; the lines are those around it
 
 
 class _Line(NamedTuple):
@@ -104,11 +104,11 @@ def touches_lines(repository: Repository, later: Commit, commit: Commit, lines: 
     if sum(file.added + file.removed for file in files) > MAX_REVIEWED:
         return True
     for file, diff in _pair_diffs(repository, later, files):
-        rows = repository.read_text(file.change.old_oid).split("\n")
+        shown = read_old_lines(diff)
         touched = {line.number for block in list_blocks(diff) for line in block.removed}
         firsts = [block.added[0] for block in list_blocks(diff) if block.added and not block.removed]
         touched |= {at for line in firsts for at in _find_neighbours(diff, line)}
-        suspects = [at for at in touched if 0 < at <= len(rows) and squeeze(rows[at - 1]) in texts]
+        suspects = [at for at in touched if at in shown and squeeze(shown[at]) in texts]
         if not suspects:
             continue
         origins = repository.blame(later.parents[0], file.change.old_path, suspects, after=commit.parents[0])
@@ -163,7 +163,7 @@ def _trace_lines(repository: Repository, fix: Commit, message: Message) -> Trace
         return Trace(reason="no_lines" if has_code else "no_source")
     since = None if message.blamed else fix.time - MAX_AGE_S
     traced = _trace(repository, lines, since)
-    return replace(_choose(repository, fix, message, traced, is_insertion=is_insertion), is_insertion=is_insertion)
+    return _choose(repository, fix, message, traced, is_insertion=is_insertion)
 
 
 def _choose(
@@ -231,34 +231,33 @@ def _find_code(repository: Repository, file: ChangedFile, diff: FileDiff) -> boo
 def _find_changed_lines(
     repository: Repository, fix: Commit, diffs: Sequence[tuple[ChangedFile, FileDiff]]
 ) -> list[_Line]:
-    """Return the lines of code that a fix removes or changes. A line that it only moves is left out."""
-    blocks = [(file, block) for file, diff in diffs for block in list_blocks(diff)]
-    added = [line for _, block in blocks for line in block.added]
-    moved = find_moved((line for _, block in blocks for line in block.removed), added)
+    """Return the lines of code that a fix removes or changes. A line that it only moves or reformats is left out."""
+    blocks = {file: list(list_blocks(diff)) for file, diff in diffs}
+    added = [line for parts in blocks.values() for block in parts for line in block.added]
+    removed = (line for parts in blocks.values() for block in parts for line in block.removed)
+    moved = find_moved(removed, added)
     found = list[_Line]()
-    for file, block in blocks:
-        if block.is_reformatted:
-            continue
+    for file, parts in blocks.items():
         code = find_code_lines(file.change.old_path, repository.read_text(file.change.old_oid))
-        for line in block.removed:
-            if line.number not in code:
-                continue
-            same = {squeeze(other.text) for other in block.added}
-            changed = find_changed_tokens(line.text, block.added)
-            entry = _Line(
-                revision=fix.parents[0],
-                path=file.change.old_path,
-                number=line.number,
-                text=line.text,
-                tokens=changed.positions,
-                is_removed=changed.is_whole,
-                is_extended=changed.is_insertion,
-            )
-            squeezed = squeeze(line.text)
-            if squeezed in same:
-                continue
-            if squeezed not in moved and not (changed.is_whole and find_partner(line.text, added, MIN_ALIKE)):
-                found.append(entry)
+        for block in parts:
+            same = {squeeze(line.text) for line in block.added}
+            for line in () if block.is_reformatted else block.removed:
+                if line.number not in code or squeeze(line.text) in same | moved:
+                    continue
+                changed = find_changed_tokens(line.text, block.added)
+                if changed.is_whole and find_partner(line.text, added, MIN_ALIKE):
+                    continue
+                found.append(
+                    _Line(
+                        revision=fix.parents[0],
+                        path=file.change.old_path,
+                        number=line.number,
+                        text=line.text,
+                        tokens=changed.positions,
+                        is_removed=changed.is_whole,
+                        is_extended=changed.is_insertion,
+                    )
+                )
     return found
 
 
@@ -418,13 +417,15 @@ def _find_alike(repository: Repository, commit: Commit, path: str, row: DiffLine
 def _is_written(text: str, written: frozenset[int], changed: frozenset[int], line: _Line) -> bool:
     """Return whether a commit wrote the words of a line that the fix changed, or most of them."""
     if line.is_removed:
-        return len(written) >= MIN_WRITTEN * len(split_tokens(text))
+        every = range(len(split_tokens(text)))
+        words = keep_words(every, text) or frozenset(every)
+        return len(written & words) >= MIN_WRITTEN * len(words)
     words = keep_words(changed, text) or changed
     return bool(written & words) if line.is_extended else 2 * len(written & words) > len(words)
 
 
 def _look_through_revert(repository: Repository, line: _Line, origin: Origin, commit: Commit) -> _Line | None:
-    """Return the line before the commit that a revert undoes, or None if it is no revert or does not restore the line."""
+    """Return the line before the commit that a revert undoes; None if the commit is no revert."""
     message = read_message(commit.subject, commit.body)
     if message.kind != "revert":
         return None
