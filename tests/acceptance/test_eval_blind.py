@@ -212,7 +212,9 @@ def test_the_plan_counts_the_comparisons_and_the_table_shows_them(workspace: Wor
     assert found.code == 0, found.err
     assert "4 blind comparisons by sim:alpha, sim:beta, sim:gamma follow, 6 calls each, about $" in found.err
     assert "4 rows: blind, 6 calls each" in found.err
-    head, single, solo, triad, *_ = found.out.splitlines()
+    lines = found.out.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("arm "))
+    head, single, solo, triad = lines[start : start + 4]
     assert head.split()[:3] == ["arm", "against", "preferred"] and "equal length" in head
     assert single.split()[0] == "single" and "%" not in single  # the base
     assert solo.split()[:3] == ["solo", "single", "100"] and "6-0-0" in solo and "too few (0)" in solo

@@ -63,8 +63,8 @@ def render_cases(result: HistoryEvalObject, cases: Sequence[PageCase], remote: s
 <main>
 <h1>{_text(result["dataset"])}</h1>
 <p class="soft">{format_counts(result)}, fixes since {_text(result["since"])}</p>
-<section aria-label="Result"><h2>Result</h2><pre tabindex="0">{_text(tables)}</pre>
-<ul>{conclusions}</ul></section>
+<section aria-label="Result"><h2>Result</h2><ul>{conclusions}</ul>
+<pre tabindex="0">{_text(tables)}</pre></section>
 <section aria-label="Commits"><h2>Commits</h2>
 """
     for one in cases:
@@ -122,10 +122,10 @@ def _render_review(arm: str, review: CaseReview, label: str) -> Iterator[str]:
     if not review.findings:
         yield '<p class="soft">No findings.</p>\n'
         return
-    yield '<ul class="findings">\n'
+    yield '<ol class="findings">\n'
     for finding, hit in zip(review.findings, review.hits, strict=True):
         yield _render_finding(finding, is_hit=hit)
-    yield "</ul>\n"
+    yield "</ol>\n"
 
 
 def _render_finding(finding: FindingRow, *, is_hit: bool) -> str:
