@@ -223,7 +223,7 @@ def test_the_plan_counts_the_comparisons_and_the_table_shows_them(workspace: Wor
     assert "preference.svg" in found.out and (workspace.folder / "open.eval" / "preference.png").exists()
     result = json.loads((workspace.folder / "open.eval" / "result.json").read_text(encoding="utf-8"))
     assert result["blind"]["usd"] > 0 and result["blind"]["tokens"] > 0
-    assert (workspace.folder / "open.eval" / "table.txt").read_text(encoding="utf-8").splitlines()[0] == head
+    assert (workspace.folder / "open.eval" / "table.txt").read_text(encoding="utf-8").splitlines()[start] == head
 
 
 @pytest.mark.behaviour("evidence-blind-judges")

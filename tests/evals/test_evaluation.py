@@ -104,6 +104,10 @@ def test_without_an_arm_of_equal_use_nothing_is_concluded() -> None:
     lines = make_table([answer(True)], unfinished=1).notes()
     assert lines[0] == "refine: there is no arm of equal tokens, so nothing is concluded."
     assert "1 answers are missing: run the same command again to complete them." in lines
+    better = make_table(answers(90, 100), single=answers(60, 100))
+    assert better.notes()[0] == "refine: there is no arm of equal tokens, so it is not recommended."
+    assert better.conclusions()[0].what_to_do.startswith("Not decided: refine is right more often than one answer")
+    assert make_table(answers(60, 100), single=answers(90, 100)).conclusions()[0].what_to_do.startswith("Do not use")
 
 
 def test_trust_that_misleads_is_named() -> None:

@@ -213,7 +213,7 @@ def test_a_labelled_hit_of_the_only_finding_names_it_and_the_rule_names_those_it
             review_with_label(label, *holders)
 
 
-@pytest.mark.behaviour("evidence-history-report-order")
+@pytest.mark.behaviour("evidence-report-order")
 def test_the_text_of_a_history_comes_before_its_tables() -> None:
     lines = format_result(summarize_two_arms({}, count=40)).splitlines()
     assert lines[0] == "history:/project: 40 bugs, 1 control, fixes since 1y"

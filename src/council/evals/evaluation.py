@@ -689,7 +689,8 @@ class EvalTable:
                 continue
             rival = self.find_equal(one)
             if rival is None or not rival.results:
-                yield f"{one.arm.name}: there is no arm of equal {equal}, so nothing is concluded."
+                result = "it is not recommended" if self.find_single(one) else "nothing is concluded"
+                yield f"{one.arm.name}: there is no arm of equal {equal}, so {result}."
                 continue
             if (ratio := find_ratio(rival.total(equal), one.total(equal))) and abs(ratio - 1) > EQUAL_WITHIN:
                 yield f"{one.arm.name}: its self-consistency arm used {ratio - 1:+.0%} {equal}, so the two are not equal."
@@ -756,7 +757,12 @@ class EvalTable:
                 return f"Use {name} only if its price decides. Per 100 questions, {count} fewer are right, for {saved} less."
             price = f", for {_per_hundred((one.usd or 0.0) - (rival.usd or 0.0), n)} less" if cheaper else ""
             return f"Do not use {name} for questions like these. Use {other}: per 100 questions, {count} more are right{price}."
-        if equal and equal.arm.name != rival.arm.name and not _is_better(one, equal):
+        if equal is None:
+            return (
+                f"Not decided: {name} is right more often than {other}, but it is not compared with {SEVERAL} yet. Run the "
+                "same command again."
+            )
+        if equal.arm.name != rival.arm.name and not _is_better(one, equal):
             if _is_better(equal, one):
                 return f"Do not use {name} for questions like these. Use {SEVERAL}: it is right more often."
             chosen = SEVERAL if _is_better(equal, rival) else other

@@ -211,7 +211,7 @@ def _draw_interval(axes: Any, interval: Interval, place: float, *, is_filled: bo
 
 
 def _draw_reliability(arms: Sequence[EvalArm], equal: str) -> Any:
-    figure, panels = _make_panels(len(arms), height=2.3)
+    figure, panels = _make_panels(len(arms), height=2.6)
     for axes, arm in zip(panels, arms, strict=False):
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", zorder=1)
         for row in arm["reliability"]:
@@ -231,14 +231,17 @@ def _draw_reliability(arms: Sequence[EvalArm], equal: str) -> Any:
     figure.supxlabel(
         "share of the votes for the answer, in percent\n"
         "(dashed: where the share of votes equals the share right;\n"
-        "beside a mark: number of answers; lines: 95 % intervals)\n"
-        "This is about trust in the votes,\nnot about which is right more often.",
+        "beside a mark: number of answers; lines: 95 % intervals)",
         fontsize=10,
     )
-    _set_title(figure, "Is an answer right as often as its share of the votes says?")
+    _set_title(figure, RELIABILITY_TITLE)
     return figure
 
 
+RELIABILITY_TITLE = (
+    "Is an answer right as often as its share of the votes says?\n"
+    "This is about trust in the votes, not which is right more often."
+)
 BESIDE: Mapping[str, Any] = {
     "xytext": (6, 0),
     "textcoords": "offset points",
