@@ -120,7 +120,7 @@ class ServerInfo(TypedDict):
 
 
 class InitializeResult(TypedDict):
-    capabilities: dict[str, dict[str, bool]]
+    capabilities: Json
     instructions: str
     protocolVersion: str
     serverInfo: ServerInfo
@@ -135,7 +135,10 @@ class ToolList(TypedDict):
 def _initialize_result(message: Json) -> InitializeResult:
     wanted = message["params"]["protocolVersion"]
     return {
-        "capabilities": {"tools": {"listChanged": False}},
+        "capabilities": {
+            "resources": {"listChanged": False, "subscribe": False},
+            "tools": {"listChanged": False},
+        },
         "instructions": INSTRUCTIONS,
         "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
         "serverInfo": {"name": "council", "title": "Council", "version": __version__},
