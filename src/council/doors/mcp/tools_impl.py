@@ -73,14 +73,18 @@ def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str
     if status is RunStatus.QUEUED or (status is RunStatus.RUNNING and not minutes.phases):
         return f"{protocol} is queued"
     if not minutes.phases:
-        return f"{status} before the first phase: {_format_reason(minutes)}"
+        return f"{status} before the first phase ({_format_reason(minutes)}): {_word_resume(minutes)}"
     if status is RunStatus.RUNNING:
         return f"{protocol} in {_format_progress(minutes)}, {max(0, time.time() - minutes.started):.0f} s so far"
     if status is RunStatus.COMPLETE:
         return f'complete: {_format_outcome(minutes)}; call council_result {{"run": "{minutes.run}"}} for the report'
     if status is RunStatus.STOPPED:
-        return f'stopped in {_format_progress(minutes)}: continue it with council_resume {{"run": "{minutes.run}"}}'
-    return f'{status} ({_format_reason(minutes)}): council_result has the partial report; continue it with council_resume {{"run": "{minutes.run}"}}'
+        return f"stopped in {_format_progress(minutes)}: {_word_resume(minutes)}"
+    return f"{status} ({_format_reason(minutes)}): council_result has the partial report; {_word_resume(minutes)}"
+
+
+def _word_resume(minutes: Minutes) -> str:
+    return f'continue it with council_resume {{"run": "{minutes.run}"}}'
 
 
 def word_report(report: ReportObject) -> ReportObject:
