@@ -210,6 +210,7 @@ def _resolve_within(what: str, requested: str, folder: Path, roots: Sequence[Pat
     """Resolve a path and its links. Raise UsageError if it is not a valid path, or leads outside the roots."""
     try:
         place = (folder / requested).resolve()
+        place.exists()  # raises OSError for a name that is too long
     except (OSError, RuntimeError, ValueError):
         raise UsageError(f"{what} {quote_value(requested)} is not a valid path: use another one", field=field) from None
     if not is_within(place, roots):

@@ -39,7 +39,7 @@ from council.text_cleanup import clean, single_line
 from council.types import Json
 from council.version import __version__
 
-MAX_ERROR_CHARS = 2_000
+MAX_ERROR_CHARS = 1_000
 ToolResponse = types.CallToolResult | types.InputRequiredResult
 
 

@@ -52,7 +52,7 @@ from council.runs.service import Convener
 from council.settings import SettingFlags
 from council.settings.schema import quote_value
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
-from council.text_cleanup import single_line
+from council.text_cleanup import clean, single_line
 
 
 def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> RunStatusObject:
@@ -297,7 +297,8 @@ class CouncilTools:
             attachments=attached,
         )
         async with self.owner.open_convener(self.shared_convener, folder, flags) as convener:
-            plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)
+            question = arguments.question if clean(arguments.question).strip() else ""
+            plan = await convener.plan([question], options, protocol=arguments.protocol, material=material)
             limits.check_members(plan.roster.member_names, settings)
             limits.check_search(plan.options.get("search"), options.get("search"), folder, client.roots, settings)
             yield convener, plan
