@@ -17,7 +17,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from council.doors.limits import Owner
 from council.doors.mcp import handshake
@@ -260,6 +260,39 @@ async def test_the_first_answers_are_those_of_the_sdk() -> None:
 
 
 @pytest.mark.behaviour("issue-18-mcp-handshake")
+@pytest.mark.parametrize("method", ["server/discover", "tools/list"])
+async def test_the_first_answers_without_a_handshake_are_those_of_the_sdk(method: str) -> None:
+    server = make_server(CouncilTools(Owner(Path.cwd(), dict(os.environ))))
+    request = types.JSONRPCRequest(jsonrpc="2.0", id=1, method=method, params={"_meta": ENVELOPE})
+    message = request.model_dump(by_alias=True, exclude_unset=True)
+    assert handshake._parse_request(json.dumps(message).encode()) == message
+    async with create_client_server_memory_streams() as ((read, write), ends), anyio.create_task_group() as group:
+        group.start_soon(server.run, *ends, server.create_initialization_options())
+        await write.send(SessionMessage(request))
+        answer = (await read.receive()).message.model_dump(by_alias=True, exclude_unset=True)
+        group.cancel_scope.cancel()
+    own = handshake._discover_result() if method == "server/discover" else handshake._list_result(message)
+    assert own == answer["result"]
+    assert MODERN_PROTOCOL_VERSIONS == (handshake.MODERN_VERSION,)
+
+
+@pytest.mark.behaviour("issue-18-mcp-handshake")
+def test_a_client_without_a_handshake_is_answered_before_the_sdk_is_loaded() -> None:
+    """Also if it subscribes before it lists the tools, and asks what the server can do more than once."""
+    envelope = {"_meta": ENVELOPE}
+    with LineClient() as lines:
+        for number, method in enumerate(("server/discover", "server/discover", "tools/list"), 1):
+            lines.send(method, envelope, number)
+        assert [json.loads(lines.line())["id"] for _ in range(3)] == [1, 2, 3]
+        lines.send("subscriptions/listen", {**envelope, "notifications": {"toolsListChanged": True}}, 4)
+        assert json.loads(lines.line())["method"] == "notifications/subscriptions/acknowledged"
+        call = {**envelope, "name": "council_list", "arguments": {}}
+        assert json.loads(lines.request("tools/call", call, 5))["result"]["structuredContent"] == {"runs": []}
+        code, _, errors = lines.close_pipe()
+    assert (code, errors) == (0, "")
+
+
+@pytest.mark.behaviour("issue-18-mcp-handshake")
 @pytest.mark.parametrize(
     "hello", [{}, HELLO | {"protocolVersion": 3}, HELLO | {"clientInfo": []}, HELLO | {"capabilities": None}, None]
 )
@@ -277,6 +310,12 @@ def test_an_unusual_first_message_is_left_to_the_sdk(hello: Any) -> None:
         ({"params": {}}, True),
         ({"params": []}, False),
         ({"params": {"cursor": "2"}}, False),
+        ({"params": {"_meta": ENVELOPE}}, True),
+        ({"params": {"_meta": ENVELOPE, "cursor": "2"}}, False),
+        ({"params": {"_meta": ENVELOPE | {"io.modelcontextprotocol/protocolVersion": "2030-01-01"}}}, False),
+        ({"params": {"_meta": ENVELOPE | {"io.modelcontextprotocol/clientInfo": "x"}}}, False),
+        ({"params": {"_meta": {}}, "method": "server/discover"}, False),
+        ({"method": "server/discover"}, False),
         ({"id": "one"}, True),
         ({"id": True}, False),
         ({"id": None}, False),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 import mcp_types as types
@@ -80,10 +81,8 @@ class RunResources:
 
     # Subscriptions
 
-    async def listen(
-        self, context: Context, wanted: types.SubscriptionFilter, roots: Sequence[Path]
-    ) -> types.SubscriptionsListenResult:
-        """Tell the client when each of the runs that it names has ended. Return when all have."""
+    async def listen(self, context: Context, wanted: types.SubscriptionFilter, roots: Sequence[Path]) -> NoReturn:
+        """Tell the client when each of the runs that it names has ended. It ends when the client leaves."""
         request = context.request_id
         meta = {SUBSCRIPTION_ID_META_KEY: request}
         runs: dict[str, str] = {}
@@ -111,7 +110,8 @@ class RunResources:
         async with anyio.create_task_group() as group:
             for uri, run in runs.items():
                 group.start_soon(announce_end, uri, run)
-        return types.SubscriptionsListenResult(_meta=meta)
+            await anyio.sleep_forever()  # a client reads an end of the stream as a lost connection
+        raise AssertionError
 
 
 def _describe_run(run: RunRow) -> types.Resource:

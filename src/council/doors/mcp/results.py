@@ -120,7 +120,7 @@ def _describe_type(hint: Any) -> JsonSchema:
     if origin is Literal:
         return {"type": "string", "enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        return {"type": [_describe_type(argument)["type"] for argument in arguments]}
+        return {"anyOf": [_describe_type(argument) for argument in arguments]}  # not every client reads a list of types
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return {"type": "string", "enum": [str(member) for member in hint]}
     if hint in JSON_NAMES:

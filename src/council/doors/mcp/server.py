@@ -46,7 +46,11 @@ ToolResponse = types.CallToolResult | types.InputRequiredResult
 def make_server(council_tools: CouncilTools) -> Server[Any]:
     tools = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in list_tool_definitions()])
 
-    resources, tasks = RunResources(council_tools), RunTasks(council_tools, _make_result)
+    resources, tasks, roots_of = (
+        RunResources(council_tools),
+        RunTasks(council_tools, _make_result),
+        ClientRoots(council_tools),
+    )
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return tools
@@ -54,7 +58,7 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
     async def list_resources(
         context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        roots = await _find_roots_without_request(council_tools, ClientCall(context, {}))
+        roots = await roots_of.find_known(ClientCall(context, {}))
         return types.ListResourcesResult(resources=await resources.list_newest(roots))
 
     async def list_templates(
@@ -66,7 +70,7 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
         context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         try:
-            roots = await _find_roots(council_tools, ClientCall(context, params.input_responses or {}))
+            roots = await roots_of.find(ClientCall(context, params.input_responses or {}))
             return types.ReadResourceResult(contents=[await resources.read(params.uri, roots)])
         except InputRequired as needed:
             return types.InputRequiredResult(input_requests=needed.requests)
@@ -74,7 +78,7 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
     async def listen(
         context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        roots = await _find_roots_without_request(council_tools, ClientCall(context, {}))
+        roots = await roots_of.find_known(ClientCall(context, {}))
         return await resources.listen(context, params.notifications, roots)
 
     server: Server[Any] = Server(
@@ -89,7 +93,9 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
         on_subscriptions_listen=_with_errors(listen),
     )
     # These may return a task, which the arguments of the constructor have no type for.
-    server.add_request_handler("tools/call", types.CallToolRequestParams, partial(_call_tool, council_tools, tasks))
+    server.add_request_handler(
+        "tools/call", types.CallToolRequestParams, partial(_call_tool, council_tools, tasks, roots_of)
+    )
     server.add_request_handler("tasks/get", TaskParams, _with_errors(tasks.get))
     server.add_request_handler("tasks/update", TaskUpdateParams, _with_errors(tasks.update))
     server.add_request_handler("tasks/cancel", TaskParams, _with_errors(tasks.cancel))
@@ -152,12 +158,16 @@ def _parse_message(line: bytes) -> SessionMessage | Exception:
 
 
 async def _call_tool(
-    council_tools: CouncilTools, tasks: RunTasks, context: Context, params: types.CallToolRequestParams
+    council_tools: CouncilTools,
+    tasks: RunTasks,
+    roots_of: ClientRoots,
+    context: Context,
+    params: types.CallToolRequestParams,
 ) -> ToolResponse | Json:
     try:
         tool = find_tool(params.name)
         given = tool.parse_arguments(params.name, params.arguments or {})
-        guest = await _identify_client(council_tools, ClientCall(context, params.input_responses or {}))
+        guest = await _identify_client(roots_of, ClientCall(context, params.input_responses or {}))
         if has_tasks(context) and params.name == "council_start":
             return await tasks.create("council_start", (await council_tools.start(given, guest))["run"])
         if has_tasks(context) and params.name == "council_panel":
@@ -171,30 +181,38 @@ async def _call_tool(
         return _error_result(f"internal error ({type(error).__name__}: {error}): report it")
 
 
-async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
-    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of
-    the file system.
-    """
+async def _identify_client(roots_of: ClientRoots, caller: ClientCall) -> ClientContext:
     started = time.monotonic()
 
     async def report_progress(line: str) -> None:
         await caller.context.session.report_progress(time.monotonic() - started, None, clean(line))
 
-    roots = await _find_roots(council_tools, caller)
+    roots = await roots_of.find(caller)
     return ClientContext(roots, report_progress, caller if caller.has_forms else None)
 
 
-async def _find_roots(council_tools: CouncilTools, caller: ClientCall) -> tuple[Path, ...]:
-    declared = await caller.roots()
-    return parse_roots(declared) if declared else default_root(council_tools.owner)
+class ClientRoots:
+    """The folders that clients may use: those that they declare, or the server's own if that is not the root of the
+    file system.
+    """
 
+    def __init__(self, council_tools: CouncilTools) -> None:
+        self.tools = council_tools
+        self._known: tuple[Path, ...] = ()  # of the only client of a server over standard input and output
 
-async def _find_roots_without_request(council_tools: CouncilTools, caller: ClientCall) -> tuple[Path, ...]:
-    """Return the folders of the client, for a request that cannot ask for them: none if it would have to."""
-    try:
-        return await _find_roots(council_tools, caller)
-    except InputRequired:
-        return ()
+    async def find(self, caller: ClientCall) -> tuple[Path, ...]:
+        declared = await caller.roots()
+        roots = parse_roots(declared) if declared else default_root(self.tools.owner)
+        if caller.context.request is None:
+            self._known = roots
+        return roots
+
+    async def find_known(self, caller: ClientCall) -> tuple[Path, ...]:
+        """Return the folders for a request that cannot ask the client for them: those of its last call, or none."""
+        try:
+            return await self.find(caller)
+        except InputRequired:
+            return self._known if caller.context.request is None else ()
 
 
 def _make_result(value: ToolResult) -> types.CallToolResult:
