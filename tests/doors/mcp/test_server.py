@@ -281,13 +281,16 @@ def test_a_client_without_a_handshake_is_answered_before_the_sdk_is_loaded() -> 
     """Also if it subscribes before it lists the tools, and asks what the server can do more than once."""
     envelope = {"_meta": ENVELOPE}
     with LineClient() as lines:
-        for number, method in enumerate(("server/discover", "server/discover", "tools/list"), 1):
-            lines.send(method, envelope, number)
-        assert [json.loads(lines.line())["id"] for _ in range(3)] == [1, 2, 3]
-        lines.send("subscriptions/listen", {**envelope, "notifications": {"toolsListChanged": True}}, 4)
-        assert json.loads(lines.line())["method"] == "notifications/subscriptions/acknowledged"
+        listen = {**envelope, "notifications": {"toolsListChanged": True}}
+        answers = [json.loads(lines.request("server/discover", envelope, number)) for number in (1, 2)]
+        acknowledged = json.loads(lines.request("subscriptions/listen", listen, 3))
+        lines.send("resources/list", envelope, 4)
+        answers += [json.loads(lines.request("tools/list", envelope, 5)), json.loads(lines.line())]
+        assert [answer["id"] for answer in answers] == [1, 2, 5, 4]
+        by_the_sdk = json.loads(lines.request("subscriptions/listen", listen, 3))
+        assert acknowledged == by_the_sdk
         call = {**envelope, "name": "council_list", "arguments": {}}
-        assert json.loads(lines.request("tools/call", call, 5))["result"]["structuredContent"] == {"runs": []}
+        assert json.loads(lines.request("tools/call", call, 6))["result"]["structuredContent"] == {"runs": []}
         code, _, errors = lines.close_pipe()
     assert (code, errors) == (0, "")
 
@@ -315,6 +318,9 @@ def test_an_unusual_first_message_is_left_to_the_sdk(hello: Any) -> None:
         ({"params": {"_meta": ENVELOPE | {"io.modelcontextprotocol/protocolVersion": "2030-01-01"}}}, False),
         ({"params": {"_meta": ENVELOPE | {"io.modelcontextprotocol/clientInfo": "x"}}}, False),
         ({"params": {"_meta": {}}, "method": "server/discover"}, False),
+        ({"params": {"_meta": ENVELOPE, "notifications": {}}, "method": "subscriptions/listen"}, True),
+        ({"params": {"_meta": ENVELOPE, "notifications": {"taskIds": ["x"]}}, "method": "subscriptions/listen"}, False),
+        ({"params": {"_meta": ENVELOPE}, "method": "subscriptions/listen"}, False),
         ({"method": "server/discover"}, False),
         ({"id": "one"}, True),
         ({"id": True}, False),

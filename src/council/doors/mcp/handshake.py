@@ -1,8 +1,8 @@
 """First messages of an MCP client over standard input and output, answered before the SDK is loaded.
 
 The SDK takes a second to load, and some clients offer no tools in their first turn if a server is not ready by then.
-So `initialize`, `server/discover` (of the revision without a handshake) and the list of tools are answered here. The
-SDK then gets `initialize` too, and its answer is dropped.
+So `initialize` and the list of tools are answered here, and `server/discover` and a subscription to changed lists of
+the revision without a handshake. The SDK then gets `initialize` too, and its answer is dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ IDLE_S = 0.1  # without another message for this long, the SDK is loaded
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSION = "2026-07-28"  # each request says what the client can do, and none depends on an earlier one
 META = "io.modelcontextprotocol/"
-PATIENT = (b'"notifications/initialized"', b'"subscriptions/listen"')  # the client sends others without an answer to it
+EARLY = (b'"notifications/initialized"', b'"resources/list"', b'"resources/templates/list"')  # sent before tools/list
+LISTS = {"toolsListChanged", "promptsListChanged", "resourcesListChanged"}  # the lists of this server never change
 INSTRUCTIONS = (
     "Several language models deliberate on one question and return one answer with a confidence. "
     "It takes a minute or more and costs money; council_estimate shows how much. Call council_start, then council_wait "
@@ -82,12 +83,14 @@ def answer_handshake() -> Handshake:
         message = _parse_request(line)
         if message and message["method"] == "server/discover":
             _write_result(message, _discover_result())
+        elif message and message["method"] == "subscriptions/listen":
+            _write(_acknowledge(message))
         elif message and message["method"] == "tools/list":
             _write_result(message, _list_result(message))
             break
         else:
             handshake.lines.append(line)
-            if not any(method in line for method in PATIENT):
+            if not any(method in line for method in EARLY):
                 break
     return handshake
 
@@ -111,6 +114,8 @@ def _parse_request(line: bytes) -> Json | None:
             is_plain = _is_valid_hello(params)
         case {"jsonrpc": "2.0", "id": str() | int(), "method": "server/discover"}:
             is_plain = _is_modern(message)
+        case {"jsonrpc": "2.0", "id": str() | int(), "method": "subscriptions/listen"}:
+            is_plain = _is_subscription_to_lists(message)
         case {"jsonrpc": "2.0", "id": str() | int(), "method": "tools/list"}:
             is_plain = message.get("params") in (None, {}) or _is_modern(message)
         case _:
@@ -125,13 +130,23 @@ def _is_valid_hello(params: object) -> bool:
     return False
 
 
+def _is_subscription_to_lists(message: Json) -> bool:
+    match message.get("params"):
+        case {"_meta": dict() as envelope, "notifications": dict() as wanted, **others} if not others:
+            is_known = LISTS.issuperset(wanted) and all(value in (True, False) for value in wanted.values())
+            return is_known and _is_envelope(envelope)
+    return False
+
+
 def _is_modern(message: Json) -> bool:
     """Return whether a request has no parameters but the envelope of the revision without a handshake."""
     match message.get("params"):
         case {"_meta": dict() as envelope, **others} if not others:
-            pass
-        case _:
-            return False
+            return _is_envelope(envelope)
+    return False
+
+
+def _is_envelope(envelope: Json) -> bool:
     match envelope.get(f"{META}clientInfo", {"name": "", "version": ""}):
         case {"name": str(), "version": str()}:
             is_known = envelope.get(f"{META}protocolVersion") == MODERN_VERSION
@@ -194,6 +209,12 @@ def _discover_result() -> Json:
     }
 
 
+def _acknowledge(message: Json) -> Json:
+    """Return the first and only message of a subscription to lists that never change. It has no end either."""
+    params = {"_meta": {f"{META}subscriptionId": message["id"]}, "notifications": {}}
+    return {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
+
+
 def _list_result(message: Json) -> ToolList | Json:
     from council.doors.mcp.tools import list_tool_definitions
 
@@ -202,7 +223,10 @@ def _list_result(message: Json) -> ToolList | Json:
 
 
 def _write_result(message: Json, result: InitializeResult | ToolList | Json) -> None:
-    answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+    _write({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+
+def _write(answer: Json) -> None:
     data = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     while data:
         data = data[os.write(STDOUT, data) :]
