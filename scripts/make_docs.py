@@ -328,7 +328,7 @@ TRUST_DOC = (
     "Every report has `trust` with the level, all reasons and what speaks for the answer. One table gives each fact of the run its level, and the lowest "
     "level wins; no model rates itself, and `confidence` is never above it. Agreement is that of the first statements, which no other seat has read. Seats "
     "that share a member because of a fallback count as one. The tail is in the language of the answer for German, French, Spanish, Italian, Portuguese, "
-    "Chinese and Japanese, else in English. [Evidence](evidence.md#simulated-members) says how often answers of each level are right with simulated members."
+    "Chinese and Japanese, else in English. [Evidence](evidence.md#trust-levels) says how often answers of each level are right with simulated members and on recorded answers."
 )
 NOTES_DOC = (
     "Where the final answer is free text (collaborative, triad, ranking), the chair ends with a block `council-notes` of JSON, which is removed from the "

@@ -248,15 +248,20 @@ def list_councils(matrix: Matrix, min_accuracy: float = 0.0) -> Iterator[tuple[s
 
     The better one of a pair comes first.
     """
-    accuracies = {model: matrix.totals[model] / len(matrix.questions) for model in matrix.models}
-    best: dict[str, str] = {}
-    for model in sorted(matrix.models, key=lambda model: -accuracies[model]):
-        best.setdefault(matrix.families.get(model, model), model)
-    chosen = [model for model in best.values() if accuracies[model] >= min_accuracy]
+    chosen = list_best_models(matrix, min_accuracy)
     for first, second in combinations(chosen, 2):
         for third in chosen:
             if third not in (first, second):
                 yield first, second, third
+
+
+def list_best_models(matrix: Matrix, min_accuracy: float = 0.0) -> list[str]:
+    """Return the best model of each vendor, the best one first."""
+    accuracies = {model: matrix.totals[model] / len(matrix.questions) for model in matrix.models}
+    best: dict[str, str] = {}
+    for model in sorted(matrix.models, key=lambda model: -accuracies[model]):
+        best.setdefault(matrix.families.get(model, model), model)
+    return [model for model in best.values() if accuracies[model] >= min_accuracy]
 
 
 def replay_stops(

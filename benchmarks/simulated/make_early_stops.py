@@ -246,7 +246,8 @@ def format_failures(grid: Grid) -> str:
 
 
 def format_range(values: Sequence[float], form: str = ".0f") -> str:
-    return f"{min(values):{form}}-{max(values):{form}}" if values else "–"
+    ends = dict.fromkeys(f"{end(values):{form}}" for end in (min, max)) if values else ["–"]
+    return "-".join(ends)
 
 
 # Page

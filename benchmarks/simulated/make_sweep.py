@@ -11,13 +11,14 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from council.evals.plots import COLOURS, FORMATS
+from council.evals.plots import FORMATS
 from council.types import Json
 from simulation import Members, sweep
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS, SEED = 3000, 60
 MEMBERS = Members((0.65,) * 3, correlation=0.3, conformity=0.3)
+COLOURS = ("#2f6db3", "#c2571a", "#3d8a4e", "#8a4fa3", "#a3841f", "#5b6770")
 SHOWN = ("vote", "self-consistency", "collaborative", "advisors:rounds=3", "adversarial", "ranking")
 
 

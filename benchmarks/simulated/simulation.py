@@ -254,20 +254,36 @@ def choose_speakers(answers: Answers) -> tuple[int, ...]:
     return tuple(map(int, chosen))
 
 
+class AdaptiveAnswers(NamedTuple):
+    """An adaptive run, who was sure at first, and the answers after the arguments."""
+
+    run: AdaptiveRun
+    is_firm: tuple[bool, ...]
+    later: Answers
+
+
 def hold_adaptive(members: Members, draw: Draw, rng: random.Random) -> AdaptiveRun:
     """Answer one question under the adaptive protocol with simulated members."""
+    return answer_adaptively(members, draw, rng).run
+
+
+def answer_adaptively(members: Members, draw: Draw, rng: random.Random) -> AdaptiveAnswers:
+    """Answer one question under the adaptive protocol, and return what the members said."""
     shares = [members.firm_if_right if option == TRUTH else members.firm_if_wrong for option in draw.answers]
-    is_firm = [rng.random() < share for share in shares]
+    is_firm = tuple(rng.random() < share for share in shares)
     limits = find_limits(members)
+    later = draw.answers
 
     def read(author: int, reader: int) -> int | None:
         return object_to(members, draw.answers[author], draw.wrong[reader], members.competence[reader], rng)
 
     def argue(answers: Answers, speakers: Sequence[int]) -> Answers:
+        nonlocal later
         said = {n: _reconsider(members, draw, n, limits[n], answers, rng) for n in speakers}
-        return tuple(said.get(n, option) for n, option in enumerate(answers))
+        later = tuple(said.get(n, option) for n, option in enumerate(answers))
+        return later
 
-    return run_adaptive(draw.answers, is_firm, read, argue)
+    return AdaptiveAnswers(run_adaptive(draw.answers, is_firm, read, argue), is_firm, later)
 
 
 def object_to(members: Members, answer: int, wrong: int, competence: float, rng: random.Random) -> int | None:

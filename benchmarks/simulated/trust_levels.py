@@ -1,4 +1,4 @@
-"""Whether the trust levels order accuracy: real protocols with simulated members, whose right answers are known.
+"""How often the answers of each trust level are right: real protocols with simulated members or recorded answers.
 
 The flow, the rules and the trust table are those of a run. Which trust level a council gets depends only on who agrees
 with whom, so each pattern of agreement is run once and its level is used for all questions with this pattern.
@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from council import events as ev
 from council.engine.council import Council
@@ -25,17 +26,26 @@ from council.protocols import CHAIR, get_protocol
 from council.runs.outcome import run_protocol
 from council.store.interface import Record
 from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, SearchQuery, SearchRow, Seat, Step
-from simulation import TRUTH, Answers, Members, draw_questions, exchange, take_plurality
+from simulation import (
+    NO_ANSWER,
+    TRUTH,
+    Answers,
+    Draw,
+    Members,
+    Path,
+    answer_adaptively,
+    draw_questions,
+    exchange,
+    take_plurality,
+)
 
-STRONG_CORRELATION = 0.95  # of errors, for the limit that a HIGH answer states
 MIN_CASES = 100  # of a level that is compared
 QUESTION = Question("Which of the options is right?")
 REVIEW = Question("Is the code in core.py fit to release?", "validate", "core.py")
 REVIEWED = Packet((PacketFile("core.py", "limit = 3\n"),), target="core.py")
 VERDICTS = ("PASS", "WARN", "FAIL")  # the options of a simulated review
 SEAT_NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
-ORDERED_LEVELS = tuple(level for level in LEVELS if level != "CONTESTED")
-# Each protocol with the options of its simulated run.
+# Each protocol that can reach HIGH with the options of its simulated run, and one that cannot: `general:no-search`.
 SIMULATED_PROTOCOLS: Mapping[str, tuple[str, Json]] = {
     "collaborative": ("collaborative", {}),
     "adversarial": ("adversarial", {}),
@@ -46,19 +56,21 @@ SIMULATED_PROTOCOLS: Mapping[str, tuple[str, Json]] = {
     "advisors:rounds=2": ("advisors", {"rounds": 2}),
     "general": ("general", {}),
     "general:no-search": ("general", {"no_search": True}),
+    "adaptive": ("adaptive", {}),
+    "panel": ("panel", {}),
     "judges": ("judges", {}),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Who agrees with whom: first answers, answers after the exchange, and the order in which each reader ranks the
-    others.
-    """
+    """Who agrees with whom: first answers, answers after the exchange, and what else the protocol asks for."""
 
     first: Answers
     later: Answers
-    orders: tuple[Answers, ...]  # numbers of seats, the best first
+    orders: tuple[Answers, ...] = ()  # how each reader of `ranking` ranks the others: numbers of seats, the best first
+    is_firm: tuple[bool, ...] = ()  # of `adaptive`: which seats answer with HIGH confidence
+    objects: bool = False  # of `adaptive`: whether the reader finds an error in the checked answer
 
 
 @dataclass(slots=True)
@@ -111,7 +123,9 @@ class SimulatedPanel:
     def _answer_text(self, seat: str, phase: str) -> str:
         if seat in self.names:
             answers = self.pattern.later if phase in ("improve", "r2", "r3") else self.pattern.first
-            return f"HIGH: {_name(answers[self.names.index(seat)])} is right."
+            option = answers[self.names.index(seat)]
+            closing = f"\n\nConclusion: {_conclude(option)}\nConfidence: HIGH" if phase == "answer" else ""
+            return f"HIGH: {_name(option)} is right.{closing}"
         labels = self._labels(seat)
         shown = {name: f"Response {label}" for label, name in labels.items()} if labels else {n: n for n in self.names}
         contested = [{"point": "which option is right", "sides": [{"seat": shown[n], "position": _name(option), "assumes": ""} for n, option in zip(self.names, self.pattern.later, strict=True)]}]  # fmt: skip
@@ -172,6 +186,22 @@ class SimulatedPanel:
             case "Opinion":
                 opinion = {"verdict": VERDICTS[own], "confidence": "HIGH", "key_insight": "-", "recommendation": "-"}
                 return opinion | {"findings": [], "schema_version": 3}
+            case "Answer":
+                is_firm = self.pattern.is_firm[self.names.index(seat)]
+                return {
+                    "answer": f"{_name(own)} is right.", "conclusion": _conclude(own),
+                    "confidence": "HIGH" if is_firm else "MEDIUM", "doubts": [],
+                }  # fmt: skip
+            case "Points":
+                return self._compare(seat)
+            case "Confirmation":
+                error = {"severity": "FATAL", "hits": _name(own), "flaw": "Another option is right.", "correction": "", "harm": ""}  # fmt: skip
+                agrees = not self.pattern.objects and self.pattern.first[0] == own
+                return {"errors": [error] if self.pattern.objects else [], "same_conclusion": agrees}
+            case "Arguments":
+                points = (step.ask.schema or {})["properties"]["points"]["items"]["properties"]["point"]["enum"]
+                stance = "holds" if self.pattern.later[self.names.index(seat)] == own else "concedes"
+                return {"points": [{"point": point, "stance": stance, "argument": "-"} for point in points]}
             case "Queries":
                 return {"queries": ["which option is right"]}
             case "Position":
@@ -197,6 +227,21 @@ class SimulatedPanel:
                 cited = "" if "no_search" in self.record.setup.get("options", {}) else " [1]"
                 return {"answer": f"{_name(self.choice)} is right{cited}.", "disagreements": rows if self.is_split else [], "added_disagreements": []}  # fmt: skip
         raise EngineError(f'the simulation has no answer for a reply of the type "{kind}": add one')
+
+    def _compare(self, clerk: str) -> Json:
+        """Return the points of the clerk: which answers share a conclusion, and the sides if they differ."""
+        labels = {name: label for label, name in self._labels(clerk).items()}
+        sides: dict[int, list[str]] = {}
+        for name, option in zip(self.names, self.pattern.first, strict=True):
+            sides.setdefault(option, []).append(labels[name])
+        shared = max(sides.values(), key=len)
+        rows = [{"answers": found, "position": _name(option), "assumes": ""} for option, found in sides.items()]
+        return {
+            "agreed": [{"point": "There is a right option.", "answers": list(labels.values())}],
+            "disputed": [{"point": "which option is right", "sides": rows}] if len(rows) > 1 else [],
+            "unique": [],
+            "shared_conclusion": shared if len(shared) > 1 else [],
+        }
 
     def _rule(self, step: Step, *, landed: bool) -> list[Json]:
         """Return a ruling on every error of the request."""
@@ -228,6 +273,11 @@ def _name(option: int) -> str:
     return f"Option {'ABCDEFGHIJ'[option]}"
 
 
+def _conclude(option: int) -> str:
+    """Return a conclusion that code compares with others: a number."""
+    return str(100 + option)
+
+
 async def _search(wanted: SearchQuery) -> list[SearchRow]:
     return [
         {"query": query, "title": "T", "url": "https://example.org/1", "snippet": "-"}
@@ -249,13 +299,13 @@ async def hold_council(protocol: str, options: Json, pattern: Pattern) -> Minute
         Seat(name, name.capitalize(), member=f"sim{n}:m", vendor=f"sim{n}") for n, name in enumerate(SEAT_NAMES[: len(pattern.first)])
     )  # fmt: skip
     chair = Seat(CHAIR.name, CHAIR.role, member="sim9:m", vendor="sim9")
-    roster = Roster(seats, chair)
+    roster = Roster(seats, chair, (Seat("clerk", "Clerk", member="sim8:m", vendor="sim8"),))
     record = Record("simulated", "", "", 0.0, "simulated", {"options": options})
     ledger = Ledger(NullStore(), record)
     rows = [{"name": one.name, "role": one.role, "perspective": "", "model": one.member, "vendor": one.vendor} for one in roster.all_seats]  # fmt: skip
     ledger.emit(
         ev.Convened(
-            "simulated", "", {"protocol": protocol, "task": question.task, "seats": rows[:-1], "chair": rows[-1]}
+            "simulated", "", {"protocol": protocol, "task": question.task, "seats": rows[:-2], "chair": rows[-2]}
         )
     )
     panel = SimulatedPanel(pattern, record)
@@ -282,38 +332,64 @@ def _relabel(*rows: Answers) -> tuple[Answers, ...]:
 
 
 def _rank_others(answers: Answers, rng: random.Random) -> tuple[Answers, ...]:
-    """Return each reader's ballot: answers equal to its own first, otherwise at random."""
+    """Return each reader's ballot: answers equal to its own first, otherwise in the order of the seats or in reverse.
+
+    These few orders are enough for ballots that differ, and each needs a run of its own.
+    """
     orders = []
     for reader, own in enumerate(answers):
         others = [n for n in range(len(answers)) if n != reader]
-        rng.shuffle(others)
+        if rng.random() < 0.5:
+            others.reverse()
         orders.append(tuple(sorted(others, key=lambda n, own=own: answers[n] != own)))  # type: ignore[misc]
     return tuple(orders)
 
 
+class Share(NamedTuple):
+    """The right ones among some answers."""
+
+    right: int
+    total: int
+
+    @property
+    def mean(self) -> float:
+        return self.right / self.total
+
+    @property
+    def interval(self) -> Interval:
+        return bootstrap_mean([1.0] * self.right + [0.0] * (self.total - self.right))
+
+
 @dataclass(frozen=True, slots=True)
 class LevelTable:
-    """Accuracy by trust level of one protocol with one panel of members."""
+    """The right answers by trust level of one protocol with one panel of members."""
 
     protocol: str
     members: Members
-    right: Mapping[str, tuple[bool, ...]]
+    levels: Mapping[str, Share]
 
-    def accuracy(self, level: str) -> Interval:
-        return bootstrap_mean([float(one) for one in self.right.get(level, ())])
+    @property
+    def is_comparable(self) -> bool:
+        """Whether at least two levels have enough answers."""
+        return sum(share.total >= MIN_CASES for share in self.levels.values()) > 1
 
-    def find_inversions(self) -> list[tuple[str, str]]:
-        """Return the pairs (lower, higher) in which the lower level is right more often, beyond both intervals."""
-        known = [level for level in ORDERED_LEVELS if len(self.right.get(level, ())) >= MIN_CASES]
+    @property
+    def is_guess(self) -> bool:
+        """Whether a member is right no more often than by chance, so that agreement says nothing."""
+        return min(self.members.competence) * self.members.options <= 1
+
+    def list_inversions(self, *, is_clear: bool = True) -> list[tuple[str, str]]:
+        """Return the pairs (lower, higher) in which the lower level is right more often.
+
+        `is_clear`: only those whose intervals do not overlap. Levels with few answers are not compared.
+        """
+        known = [level for level in LEVELS if self.levels.get(level, Share(0, 0)).total >= MIN_CASES]
         pairs = [(low, high) for n, high in enumerate(known) for low in known[n + 1 :]]
-        return [(low, high) for low, high in pairs if self.accuracy(low).low > self.accuracy(high).high]
+        return [(low, high) for low, high in pairs if self._is_inverted(low, high, is_clear=is_clear)]
 
-    def as_json(self) -> Json:
-        return {
-            "protocol": self.protocol, "competence": list(self.members.competence), "correlation": self.members.correlation,
-            "conformity": self.members.conformity, "levels": {level: self.accuracy(level).as_json() for level in self.right},
-            "inversions": [list(pair) for pair in self.find_inversions()],
-        }  # fmt: skip
+    def _is_inverted(self, low: str, high: str, *, is_clear: bool) -> bool:
+        lower, higher = self.levels[low], self.levels[high]
+        return lower.mean > higher.mean and (not is_clear or lower.interval.low > higher.interval.high)
 
 
 class LevelMeter:
@@ -324,39 +400,83 @@ class LevelMeter:
         self._reviews: dict[Answers, tuple[str, str | None]] = {}  # votes of judges → trust level, verdict
 
     async def measure(self, name: str, members: Members, questions: int, seed: int = 0) -> LevelTable:
-        """Answer simulated questions under a protocol, and return the accuracy by trust level."""
-        protocol, options = SIMULATED_PROTOCOLS[name]
-        if protocol == "judges":
-            return await self._measure_reviews(members, questions, seed)
+        """Answer simulated questions under a protocol, and return the right answers by trust level."""
+        if name == "judges":
+            return LevelTable(name, members, await self._measure_reviews(members, questions, seed))
+        _, options = SIMULATED_PROTOCOLS[name]
         rng = random.Random(f"{name} {seed}")
         uses_later = name in ("collaborative", "general", "general:no-search") or options.get("rounds", 1) > 1
-        right: dict[str, list[bool]] = {}
+        found: list[tuple[str, bool]] = []
         for draw in draw_questions(members, questions, seed):
+            if name == "adaptive":
+                found.append(await self._measure_adaptive(members, draw, rng))
+                continue
             later = exchange(members, draw, draw.answers, rng) if uses_later else draw.answers
-            orders = _rank_others(draw.answers, rng) if protocol == "ranking" else ()
+            orders = _rank_others(draw.answers, rng) if name == "ranking" else ()
             first, last = _relabel(draw.answers, later)
-            pattern = Pattern(first, last, orders)
-            if (name, pattern) not in self._levels:
-                self._levels[name, pattern] = await find_level(protocol, options, pattern)
-            right.setdefault(self._levels[name, pattern], []).append(take_plurality(later) == TRUTH)
-        return LevelTable(name, members, {level: tuple(right[level]) for level in LEVELS if level in right})
+            found.append((await self._find_level(name, Pattern(first, last, orders)), take_plurality(later) == TRUTH))
+        return LevelTable(name, members, count_levels(found))
 
-    async def _measure_reviews(self, members: Members, questions: int, seed: int) -> LevelTable:
+    async def measure_recorded(self, name: str, rows: Sequence[Answers]) -> Mapping[str, Share]:
+        """Return the right answers by trust level of recorded answers, without an exchange."""
+        found: list[tuple[str, bool]] = []
+        for answers in rows:
+            # An answer that cannot be read is like no other one.
+            apart = tuple(-n - 2 if option == NO_ANSWER else option for n, option in enumerate(answers))
+            (first,) = _relabel(apart)
+            found.append((await self._find_level(name, Pattern(first, first)), take_plurality(answers) == TRUTH))
+        return count_levels(found)
+
+    async def _find_level(self, name: str, pattern: Pattern) -> str:
+        if (name, pattern) not in self._levels:
+            self._levels[name, pattern] = await find_level(*SIMULATED_PROTOCOLS[name], pattern)
+        return self._levels[name, pattern]
+
+    async def _measure_adaptive(self, members: Members, draw: Draw, rng: random.Random) -> tuple[str, bool]:
+        """Return the trust level of an adaptive run, and whether its answer is right."""
+        told = answer_adaptively(members, draw, rng)
+        first, last = _relabel(draw.answers, told.later)
+        objects = told.run.path in ("objected", "shared_objected")
+        pattern = simplify_adaptive(Pattern(first, last, (), told.is_firm, objects), told.run.path)
+        return await self._find_level("adaptive", pattern), told.run.answer == TRUTH
+
+    async def _measure_reviews(self, members: Members, questions: int, seed: int) -> Mapping[str, Share]:
         """Review simulated changes.
 
         The right verdict is any of the three; the rules of the protocol combine the votes.
         """
         rng = random.Random(f"judges {seed}")
-        right: dict[str, list[bool]] = {}
+        found: list[tuple[str, bool]] = []
         for draw in draw_questions(replace(members, options=len(VERDICTS)), questions, seed):
             truth = rng.randrange(len(VERDICTS))
             votes = tuple((option + truth) % len(VERDICTS) for option in draw.answers)
             if votes not in self._reviews:
-                minutes = await hold_council("judges", {}, Pattern(votes, votes, ()))
+                minutes = await hold_council("judges", {}, Pattern(votes, votes))
                 self._reviews[votes] = compute_trust(minutes).level, minutes.verdict["verdict"]
             level, verdict = self._reviews[votes]
-            right.setdefault(level, []).append(verdict == VERDICTS[truth])
-        return LevelTable("judges", members, {level: tuple(right[level]) for level in LEVELS if level in right})
+            found.append((level, verdict == VERDICTS[truth]))
+        return count_levels(found)
+
+
+def simplify_adaptive(pattern: Pattern, path: Path) -> Pattern:
+    """Return one pattern for all those that adaptive cannot tell apart on this path, so that fewer are run.
+
+    If it stops after two answers, it asks no other seat. Confidence matters for a stop only.
+    """
+    seats = len(pattern.first)
+    if path == "stopped":
+        return Pattern((0,) * seats, (0,) * seats, (), (True,) * seats)
+    if path == "objected":
+        return replace(pattern, is_firm=(True,) * seats)
+    if path == "disputed":
+        return replace(pattern, is_firm=(pattern.first[0] != pattern.first[1],) * seats)
+    return pattern
+
+
+def count_levels(found: Sequence[tuple[str, bool]]) -> Mapping[str, Share]:
+    """Return the right answers of each level that occurs, from the highest to the lowest."""
+    counts = {level: [is_right for one, is_right in found if one == level] for level in LEVELS}
+    return {level: Share(sum(right), len(right)) for level, right in counts.items() if right}
 
 
 def make_grid(

@@ -64,7 +64,7 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
     assert "uses about as much again as its council" in fresh.err
     assert f"{ITEMS} rows: self-consistency, each with the tokens of its council" in fresh.err
     plots = {path.name for path in (workspace.folder / "set.eval").iterdir() if path.suffix in (".png", ".svg")}
-    assert {"accuracy.png", "accuracy.svg", "reliability.svg"} <= plots
+    assert {"differences.png", "differences.svg", "reliability.svg"} <= plots
     result = json.loads((workspace.folder / "set.eval" / "result.json").read_text())
     without_runs = [
         {key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in result["arms"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 
 import pytest
@@ -26,7 +25,7 @@ from council.evals.blind import (
     summarize,
 )
 from council.evals.evaluation import Arm, choose_base, parse_arms
-from council.evals.statistics import Interval, compare, count_needed_questions, read_interval
+from council.evals.statistics import count_for_test, count_needed_questions, read_interval
 from council.settings.member_lookup import Candidate
 from council.types import Absence, FinalState, Round, Seat, Statement
 from council.types import Outcome as StepOutcome
@@ -340,14 +339,13 @@ def test_scores_are_means_over_questions_of_judges_that_scored_both() -> None:
     assert (found["score"], found["base_score"]) == (5.0, 5.0)
 
 
+@pytest.mark.behaviour("evidence-power")
 def test_the_needed_questions_of_a_preference_are_those_of_the_difference_of_both_shares() -> None:
-    found = summarize([make_pair(WON)] * 20 + [make_pair(LOST)] * 12 + [make_pair(TIE)] * 3)
-    interval = read_interval(found["preference"])
-    assert interval and interval.mean == pytest.approx(21.5 / 35, abs=1e-6)
-    low, high = 2 * interval.low - 1, 2 * interval.high - 1
-    difference = Interval(2 * interval.mean - 1, low, high, 35)
-    need = count_needed_questions(difference)
-    assert need and found["needed_questions"] == pytest.approx(need, abs=1) and not found["decided"]
+    shares = [1.0] * 20 + [0.0] * 12 + [0.5] * 3
+    found = summarize([make_pair({1.0: WON, 0.0: LOST, 0.5: TIE}[share]) for share in shares])
+    need = count_needed_questions([2 * share - 1 for share in shares])
+    assert (found["needed_questions"], found["least_questions"]) == need and not found["decided"]
+    assert need.observed == count_for_test(20 / 35, 12 / 35)
 
 
 @pytest.mark.parametrize(("won", "lost", "is_decided"), [(30, 4, True), (4, 30, True), (18, 16, False), (25, 4, False)])
@@ -355,54 +353,37 @@ def test_a_preference_is_decided_by_enough_questions_interval_and_test(won: int,
     assert summarize([make_pair(WON)] * won + [make_pair(LOST)] * lost)["decided"] is is_decided
 
 
-@pytest.mark.behaviour("evidence-power")
-@pytest.mark.parametrize(
-    ("difference", "need"),
-    [
-        (Interval(0.1, 0.0, 0.2, 100), 225),
-        (Interval(-0.1, -0.2, 0.0, 100), 225),
-        (Interval(0.4, 0.3, 0.5, 100), 101),
-        (Interval(0.0, -0.1, 0.1, 100), None),
-        (Interval(0.9, 0.8, 1.0, 4), 30),
-    ],
-)
-def test_the_needed_questions_follow_from_the_interval(difference: Interval, need: int | None) -> None:
-    assert count_needed_questions(difference) == need
-
-
-@pytest.mark.behaviour("evidence-power")
-@pytest.mark.parametrize(("up", "down"), [(0.3, 0.1), (0.4, 0.15)])
-def test_the_needed_questions_decide_a_real_difference_in_about_eighty_percent(up: float, down: float) -> None:
-    rng = random.Random(11)
-    mean, spread = up - down, (up + down - (up - down) ** 2) ** 0.5
-    need = count_needed_questions(Interval(mean, mean - 1.96 * spread / 5, mean + 1.96 * spread / 5, 25))
-    assert need is not None
-    decided = 0
-    for _ in range(300):
-        draws = [rng.random() for _ in range(need)]
-        after = [draw < up or draw > up + down for draw in draws]
-        decided += compare([draw >= up for draw in draws], after).is_decided
-    assert 0.72 <= decided / 300 <= 0.88
-
-
 # Conclusions
 
 
-@pytest.mark.behaviour("evidence-blind-judges", "evidence-blind-summary")
+@pytest.mark.behaviour("evidence-blind-judges", "evidence-blind-summary", "evidence-conclusion")
 def test_the_conclusions_say_what_is_preferred_and_what_weakens_it() -> None:
     pairs = {
         **{f"q{n}": make_pair(WON, WON, words=150) for n in range(30)},
         **{f"p{n}": make_pair(UNSTABLE, WON, absent=1) for n in range(3)},
     }
     found = BlindTable("solo", {"refine": pairs}, {"solo": ["sim:s"], "refine": ["sim:j0", "sim:r"]}, 2)
-    decided, lengths, orders, absent, missing, shared = found.conclude()
-    assert decided.startswith("refine is preferred to solo: refine in 98 % (") and "p < 0.001" in decided
+    (decided,) = found.conclusions({"refine": 2.0, "solo": 1.0})
+    assert decided.what_to_do.startswith("Prefer refine ") and decided.what_to_do.endswith("solo costs less.")
+    assert "refine is preferred to solo" in decided.how_sure and "prefer refine in 98 % (" in decided.how_sure
+    assert "p < .001" in decided.how_sure and "refine cost $2.00 and solo cost $1.00, 2 times as much" in decided.cost
+    lengths, orders, absent, missing, shared = found.notes()
     assert "refine has 145 words on average and solo 100" in lengths and "lengths: 3, too few" in lengths
     assert orders.startswith("refine: 3 of 66 comparisons changed with the order") and "count as ties" in orders
     assert absent.startswith("refine: 3 of 69 comparisons could not be read")
     assert missing.startswith("2 comparisons are missing")
     assert "sim:j0 in refine" in shared and "sim:j1" not in shared
-    (open_line, *_) = BlindTable("solo", {"refine": {"q": make_pair(WON, LOST)}}, {}).conclude()
-    assert "cannot be told apart" in open_line
-    (nothing,) = BlindTable("solo", {"refine": {}}, {}).conclude()
-    assert "nothing is concluded" in nothing
+    (few,) = BlindTable("solo", {"refine": {"q": make_pair(WON, LOST)}}, {}).conclusions({})
+    assert few.what_to_do.startswith("Decide nothing yet. 1 question: too few")
+    assert "cannot be told apart" in few.how_sure and "no price is known for refine and solo" in few.cost
+    nothing = BlindTable("solo", {"refine": {}}, {})
+    assert nothing.conclusions({}) == [] and "nothing is concluded" in nothing.notes()[0]
+
+
+@pytest.mark.behaviour("evidence-conclusion", "evidence-power")
+def test_an_open_preference_says_how_many_questions_decide_it() -> None:
+    pairs = {f"q{n}": make_pair(WON if n % 5 < 3 else LOST) for n in range(40)}
+    (found,) = BlindTable("solo", {"refine": pairs}, {}).conclusions({"refine": 1.0, "solo": 1.0})
+    assert found.what_to_do.startswith("Do not choose refine for the quality of its texts")
+    assert "about 204 questions decide it with 80 % power" in found.what_would_change_it
+    assert "It takes at least 30." in found.what_would_change_it

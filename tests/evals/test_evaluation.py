@@ -14,20 +14,39 @@ COUNCIL = Arm("refine", "refine")
 
 
 def answer(
-    right: bool, seats: Mapping[str, bool] | None = None, trust: str = "LOW", tokens: int = 100, text: str = "1"
+    right: bool,
+    seats: Mapping[str, bool] | None = None,
+    trust: str = "LOW",
+    tokens: int = 100,
+    text: str = "1",
+    share: float | None = None,
+    usd: float | None = 0.5,
 ) -> Result:
-    return Result("r1", text, right, trust, None, seats or {}, tokens, 4, 0.5, 2.0, members=("sim:m1",), chair="sim:c")
+    return Result("r1", text, right, trust, share, seats or {}, tokens, 4, usd, 2.0, members=("sim:m1",), chair="sim:c")
 
 
 def arm_of(*results: Result, arm: Arm = COUNCIL) -> ArmResults:
     return ArmResults(arm, {str(n): one for n, one in enumerate(results)})
 
 
-def make_table(council: Sequence[Result], equal: Sequence[Result] = (), unfinished: int = 0) -> EvalTable:
-    arms = parse_arms("refine")
+def make_table(
+    council: Sequence[Result],
+    equal: Sequence[Result] = (),
+    unfinished: int = 0,
+    *,
+    single: Sequence[Result] = (),
+    equal_by: str = "tokens",
+) -> EvalTable:
+    arms = parse_arms("single,refine" if single else "refine")
     items = tuple(Item(str(n), "q", "1") for n in range(len(council)))
-    found = [arm_of(*rows, arm=arm) for arm, rows in zip(arms, (council, equal), strict=True)]
-    return EvalTable(Evaluation(items, tuple(arms)), found, unfinished)
+    rows_of_arms = (single, council, equal) if single else (council, equal)
+    found = [arm_of(*rows, arm=arm) for arm, rows in zip(arms, rows_of_arms, strict=True)]
+    return EvalTable(Evaluation(items, tuple(arms), equal=equal_by), found, unfinished)
+
+
+def answers(right: int, count: int, usd: float | None = 0.5, tokens: int = 100) -> list[Result]:
+    """The first ones are right."""
+    return [answer(n < right, usd=usd, tokens=tokens) for n in range(count)]
 
 
 def test_a_council_corrects_or_spoils_the_majority_of_its_seats() -> None:
@@ -59,14 +78,14 @@ def test_the_members_of_an_arm_are_those_of_its_seats_and_its_chair() -> None:
 
 
 def test_equal_arms_that_did_not_use_the_same_are_named() -> None:
-    near = make_table([answer(True)] * 2, [answer(True, tokens=104)] * 2).conclude()
-    far = make_table([answer(True)] * 2, [answer(True, tokens=106)] * 2).conclude()
+    near = make_table([answer(True)] * 2, [answer(True, tokens=104)] * 2).notes()
+    far = make_table([answer(True)] * 2, [answer(True, tokens=106)] * 2).notes()
     assert not any("not equal" in line for line in near)
     assert far[0] == "refine: its self-consistency arm used +6% tokens, so the two are not equal."
 
 
 def test_without_an_arm_of_equal_use_nothing_is_concluded() -> None:
-    lines = make_table([answer(True)], unfinished=1).conclude()
+    lines = make_table([answer(True)], unfinished=1).notes()
     assert lines[0] == "refine: there is no arm of equal tokens, so nothing is concluded."
     assert "1 answers are missing: run the same command again to complete them." in lines
 
@@ -120,3 +139,141 @@ def test_each_council_gets_an_arm_of_equal_use_instead_of_plain_self_consistency
         {"samples": 1},
         {"samples": 200},
     ]
+
+
+@pytest.mark.behaviour("evidence-conclusion")
+@pytest.mark.parametrize(
+    ("council", "equal", "single", "advice"),
+    [
+        (
+            answers(90, 100),
+            answers(60, 100),
+            [],
+            "Use refine for questions like these: it is right more often than one model asked several times (self-consistency).",
+        ),
+        (
+            answers(90, 100, usd=0.5),
+            answers(60, 100, usd=0.2),
+            [],
+            "Use refine for questions like these if that is worth its price. Per 100 questions, 30.0 more are right than with one model asked several times (self-consistency), for $30.00 more.",
+        ),
+        (
+            answers(90, 100),
+            answers(60, 100),
+            answers(89, 100),
+            "Do not choose refine yet: it is right more often than one model asked several times (self-consistency), but it is "
+            "not shown to be right more often than one answer of one model (single).",
+        ),
+        (
+            answers(60, 100, usd=0.5),
+            answers(90, 100, usd=0.2),
+            [],
+            "Do not use refine for questions like these: it is right less often than one model asked several times "
+            "(self-consistency) and costs more.",
+        ),
+        (
+            answers(60, 100, usd=0.2),
+            answers(90, 100, usd=0.5),
+            [],
+            "Use refine only if its price decides. Per 100 questions, 30.0 fewer are right, for $30.00 less.",
+        ),
+        (
+            answers(70, 100, usd=0.2),
+            answers(67, 100, usd=0.5),
+            [],
+            "Do not choose refine for its accuracy: it is not shown to be right more often than one model asked several "
+            "times (self-consistency). The cheapest is refine.",
+        ),
+        (
+            answers(70, 100, usd=0.2),
+            answers(67, 100, usd=0.5),
+            answers(60, 100, usd=0.1),
+            "Do not choose refine for its accuracy: it is not shown to be right more often than one model asked several "
+            "times (self-consistency). The cheapest is one answer of one model (single).",
+        ),
+        (answers(20, 20), answers(2, 20), [], "Decide nothing yet. 20 questions: too few. Ask at least 30."),
+    ],
+)
+def test_a_conclusion_says_what_to_do(
+    council: list[Result], equal: list[Result], single: list[Result], advice: str
+) -> None:
+    (found,) = make_table(council, equal, single=single).conclusions()
+    assert found.what_to_do == advice
+
+
+@pytest.mark.behaviour("evidence-conclusion", "evidence-power")
+def test_a_conclusion_says_how_sure_it_is_and_what_would_change_it() -> None:
+    (sure,) = make_table(answers(90, 100), answers(60, 100)).conclusions()
+    assert sure.how_sure.startswith(
+        "Sure. refine was right on 90 of 100 questions (90 %), self-consistency on 60 of 100"
+    )
+    assert sure.how_sure.endswith("in fewer than 1 of 1,000 evaluations (p < .001).")
+    (fair,) = make_table(answers(66, 100), answers(60, 100)).conclusions()
+    assert (
+        fair.how_sure.startswith("Fairly sure: a repeat")
+        and "about 31 of 1,000 evaluations (p = .031)" in fair.how_sure
+    )
+    (unsure,) = make_table(answers(63, 100), answers(60, 100)).conclusions()
+    assert unsure.how_sure.startswith("Not sure") and "in about 25 of 100 evaluations (p = .250)" in unsure.how_sure
+    assert unsure.what_would_change_it == (
+        "More questions. If the true difference is the one seen here (+3.0 points), about 263 questions decide it with "
+        "80 % power, which means in four of five such evaluations. If it is smaller, it takes more. It takes at least 112."
+    )
+    (same,) = make_table(answers(60, 100), answers(60, 100)).conclusions()
+    assert "No difference was seen" in same.what_would_change_it and "at least" in same.what_would_change_it
+
+
+@pytest.mark.behaviour("evidence-price")
+def test_equal_arms_are_shown_with_their_price_or_their_tokens() -> None:
+    tables = {
+        equal: make_table(answers(90, 100, 0.03), answers(60, 100, 0.015, 200), equal_by=equal)
+        for equal in ("tokens", "cost")
+    }
+    costs = {equal: table.conclusions()[0].cost for equal, table in tables.items()}
+    assert costs["tokens"] == "At equal tokens, refine cost $3.00 and self-consistency cost $1.50, 2 times as much."
+    assert "refine used 10,000 tokens and self-consistency 20,000, 0.5 times as many." in costs["cost"]
+    against = tables["tokens"].as_json()["arms"][0]["against"]
+    assert against is not None and (against["usd_ratio"], against["tokens_ratio"]) == (2.0, 0.5)
+    unknown = make_table(answers(90, 100, None), answers(60, 100, 0.015), single=answers(50, 100, None))
+    (found,) = unknown.conclusions()
+    assert "refine has no price and self-consistency cost $1.50" in found.cost
+    assert "(single) was right on 50 of 100; no price is known." in found.cost
+    assert "no price" in format_table(unknown).splitlines()[1]
+    against = unknown.as_json()["arms"][1]["against"]
+    assert against is not None and against["usd_ratio"] is None
+
+
+@pytest.mark.behaviour("evidence-conclusion")
+def test_several_councils_are_reminded_of_chance_and_each_line_stands_alone() -> None:
+    arms = parse_arms("refine,triad")
+    items = tuple(Item(str(n), "q", "1") for n in range(100))
+    rows = (answers(90, 100), answers(80, 100), answers(60, 100), answers(60, 100))
+    table = EvalTable(
+        Evaluation(items, tuple(arms)), [arm_of(*one, arm=arm) for arm, one in zip(arms, rows, strict=True)]
+    )
+    assert any(
+        "2 comparisons: if no arm were better, chance would decide one in up to 10 %" in line for line in table.notes()
+    )
+    lines = table.conclude()
+    assert [line.partition(":")[0] for line in lines[:8]] == [
+        f"{arm}, {label}"
+        for arm in ("refine", "triad")
+        for label in ("what to do", "how sure", "what it costs", "what would change it")
+    ]
+    shown = format_table(table)
+    assert max(map(len, shown.partition("\nrefine against")[2].splitlines())) <= 110
+    assert shown.splitlines()[-1].strip().endswith("then.")
+
+
+@pytest.mark.behaviour("evidence-calibration")
+def test_the_calibration_of_an_arm_is_shown_or_too_few() -> None:
+    many = [answer(n % 10 < 6, share=0.9) for n in range(120)]
+    table = make_table(many, many[:40])
+    council, equal = (arm["calibration"] for arm in table.as_json()["arms"])
+    assert council is not None and council["ece"] == pytest.approx(0.3) and (council["bins"], council["n"]) == (1, 120)
+    assert equal is not None and equal["ece"] is None and equal["n"] == 40
+    shown = format_table(table)
+    assert "0.300 (" in shown and "too few" in shown
+    assert "ECE of self-consistency=refine: with fewer than 100 answers" in shown
+    assert "would show, by chance, refine 0.022 in 1 bin" in shown
+    assert make_table(answers(9, 9)).as_json()["arms"][0]["calibration"] is None

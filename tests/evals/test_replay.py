@@ -197,3 +197,63 @@ def test_weights_that_are_all_zero_count_as_equal() -> None:
     votes = [Vote("a", "x"), Vote("b", "y"), Vote("c", "y")]
     found = elect_by_plurality(votes, {"a": 0.0, "b": 0.0, "c": 0.0})
     assert found.answer == "y" and found.share == pytest.approx(2 / 3)
+
+
+@pytest.mark.behaviour("evidence-oracle")
+def test_any_model_right_is_a_limit_and_no_rule() -> None:
+    found = replay(read_csv(TABLE.splitlines(keepends=True)))
+    report = found.as_json()
+    # a is right on all but 4, 6 and 9; b or c is right on 4 and 6, and none on 9.
+    assert (report["oracle"]["mean"], report["oracle"]["n"]) == (0.9, 10)
+    assert "oracle" not in found.arms and all(row["arm"] != "oracle" for row in report["arms"])
+    (row,) = (line for line in format_replay(found).splitlines() if line.startswith("any model right"))
+    assert row.split() == ["any", "model", "right", "(a", "limit,", "not", "a", "rule)", "90.0", "%", "70.0-100.0"]
+    with pytest.raises(UsageError, match='unknown arm "oracle"'):
+        replay(found.matrix, ["oracle"])
+
+
+def make_matrix(skills: tuple[float, ...], count: int) -> Matrix:
+    rng = random.Random(7)
+    rows = [tuple("x" if rng.random() < skill else rng.choice("yz") for skill in skills) for _ in range(count)]
+    names = tuple(f"m{n}" for n in range(len(skills)))
+    return Matrix(tuple(map(str, range(count))), names, ("x",) * count, tuple(rows))
+
+
+@pytest.mark.behaviour("evidence-calibration")
+def test_each_rule_with_a_share_of_votes_has_a_calibration_error() -> None:
+    arms = {row["arm"]: row for row in replay(make_matrix((0.7, 0.6, 0.65), 300)).as_json()["arms"]}
+    assert arms["best"]["calibration"] is None  # one model has no share of votes
+    for rule in ("plurality", "weighted", "families"):
+        found = arms[rule]["calibration"]
+        assert (
+            found and found["ece"] and found["low"] is not None and found["low"] <= found["ece"] and found["bins"] > 1
+        )
+    shown = format_replay(replay(make_matrix((0.7, 0.6, 0.65), 99)))
+    assert "too few" in shown and "ECE of plurality, weighted, families: with fewer than 100 answers" in shown
+
+
+@pytest.mark.behaviour("evidence-conclusion")
+@pytest.mark.parametrize(
+    ("skills", "count", "advice"),
+    [
+        (
+            (0.6, 0.6, 0.6, 0.6, 0.6),
+            300,
+            "Combine these 5 models by plurality: it is right more often than m0, the best of them alone.",
+        ),
+        (
+            (0.6, 0.6, 0.6),
+            60,
+            "Do not combine these 3 models by a rule for accuracy: none is shown to be right more often than m",
+        ),
+        ((0.95, 0.3, 0.3), 300, "Ask m0 alone: no rule over these 3 models is right as often."),
+        ((0.6, 0.6, 0.6), 20, "Decide nothing yet. 20 questions: too few."),
+    ],
+)
+def test_a_replay_ends_with_what_to_do(skills: tuple[float, ...], count: int, advice: str) -> None:
+    arms = ["best", "plurality", "families"] if skills[0] > 0.9 else []
+    shown = " ".join(format_replay(replay(make_matrix(skills, count), arms)).split())
+    conclusion = shown.partition(" what to do ")[2]
+    assert conclusion.startswith(advice)
+    for words in ("how sure", "Recorded answers have no price.", "what would change it"):
+        assert words in conclusion

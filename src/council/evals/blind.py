@@ -20,12 +20,20 @@ from council.engine.minutes import Minutes
 from council.engine.reply import Reply, also_named
 from council.engine.reply_form import Choices
 from council.errors import QuorumLost
+from council.evals.conclusions import (
+    Conclusion,
+    compare_prices,
+    describe_few,
+    find_cheapest,
+    format_chance,
+    format_needed,
+)
 from council.evals.statistics import (
+    MIN_QUESTIONS,
     Interval,
+    NeededQuestions,
     bootstrap_mean,
     count_needed_questions,
-    format_p,
-    format_power,
     is_decided,
     read_interval,
     sign_test,
@@ -340,12 +348,14 @@ def summarize(pairs: Iterable[Pair]) -> PreferenceObject:
     p_value = sign_test(sum(share > 0.5 for share in shares), sum(share < 0.5 for share in shares))
     mean, low, high, n = preference
     difference = Interval(2 * mean - 1, 2 * low - 1, 2 * high - 1, n)  # of the shares that prefer the text and the base
+    needed = count_needed_questions([2 * share - 1 for share in shares])
     even = [pair.share for pair in judged if pair.is_equal_length]
     return {
         "preference": preference.as_json(),
         "p_value": round(p_value, 6),
         "decided": is_decided(difference, p_value),
-        "needed_questions": count_needed_questions(difference) if preference.n else None,
+        "needed_questions": needed.observed,
+        "least_questions": needed.least,
         "comparisons": len(judgements),
         "won": outcomes.count("text"),
         "lost": outcomes.count("base"),
@@ -419,11 +429,15 @@ class BlindTable:
         runs = {item: pair.run for item, pair in self.pairs[arm].items()}
         return {"against": self.against, **summarize(self.pairs[arm].values()), "runs": runs}
 
-    def conclude(self) -> list[str]:
-        """Return what the comparisons show, and plainly what they do not."""
-        lines = [
-            line for arm, pairs in self.pairs.items() for line in self._conclude_arm(arm, summarize(pairs.values()))
-        ]
+    def conclusions(self, prices: Mapping[str, float | None]) -> list[Conclusion]:
+        """Return what the comparisons mean for a decision. `prices` has what each arm cost."""
+        found = {arm: summarize(pairs.values()) for arm, pairs in self.pairs.items()}
+        return [self._conclude_arm(arm, one, prices) for arm, one in found.items() if one["preference"]["n"]]
+
+    def notes(self) -> list[str]:
+        """Return what weakens the comparisons."""
+        found = {arm: summarize(pairs.values()) for arm, pairs in self.pairs.items()}
+        lines = [line for arm, one in found.items() for line in self._note_arm(arm, one)]
         if self.unfinished:
             lines.append(f"{self.unfinished} comparisons are missing: run the same command again to complete them.")
         if shared := self.judging_members:
@@ -431,18 +445,42 @@ class BlindTable:
             lines.append(f"Judges that also wrote texts, which they may favour: {named}. --judges names other ones.")
         return lines
 
-    def _conclude_arm(self, arm: str, found: PreferenceObject) -> Iterable[str]:
+    def _conclude_arm(self, arm: str, found: PreferenceObject, prices: Mapping[str, float | None]) -> Conclusion:
         preference = read_interval(found["preference"])
-        if preference is None:
+        assert preference is not None  # there are comparisons
+        base, share = self.against, _format_interval(preference)
+        costs = (arm, prices.get(arm), base, prices.get(base))
+        cheaper = find_cheapest({name: prices.get(name) for name in (arm, base)})
+        if found["decided"]:
+            better, worse = (arm, base) if preference.mean > 0.5 else (base, arm)
+            price = f" {worse} costs less." if cheaper == worse else ""
+            advice = f"Prefer {better} for questions like these, if these judges want what your readers want.{price}"
+            sure = f"Sure of the preference, not of the truth. {better} is preferred to {worse}"
+            change = (
+                "Other questions or other judges. People who read some of the pairs: they may prefer the other text."
+            )
+        else:
+            price = f" {cheaper} costs less." if cheaper else ""
+            advice = f"Do not choose {arm} for the quality of its texts: it is not shown to be preferred.{price}"
+            sure = f"Not sure: {arm} and {base} cannot be told apart"
+            needed = NeededQuestions(found["needed_questions"], found["least_questions"])
+            change = format_needed(needed, f"{preference.mean:.0%}".replace("%", " %"))
+        if preference.n < MIN_QUESTIONS:
+            advice = describe_few(preference.n)
+        counts = f"On {preference.n} questions the judges prefer {arm} in {share} of the comparisons, ties half"
+        return Conclusion(
+            arm,
+            f"{arm} against {base}: compared by judges who do not know which is which",
+            advice,
+            f"{sure}. {counts}. {format_chance(found['p_value'])}.",
+            f"For the answers, {compare_prices(*costs)}.",
+            change,
+        )
+
+    def _note_arm(self, arm: str, found: PreferenceObject) -> Iterable[str]:
+        if not found["preference"]["n"]:
             yield f"{arm}: no judge compared its texts with those of {self.against}, so nothing is concluded."
             return
-        share = f"{_format_interval(preference)}, p {format_p(found['p_value'])}"
-        if found["decided"]:
-            better, worse = (arm, self.against) if preference.mean > 0.5 else (self.against, arm)
-            yield f"{better} is preferred to {worse}: {arm} in {share}."
-        else:
-            more = format_power(found["needed_questions"])
-            yield f"{arm} and {self.against} cannot be told apart: {arm} is preferred in {share}{more}."
         yield from _conclude_lengths(arm, self.against, found)
         if found["inconsistent"]:
             yield (

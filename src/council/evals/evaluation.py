@@ -13,30 +13,54 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, TypedDict
 
+from council.engine.layout import format_count
 from council.engine.minutes import Minutes
 from council.engine.records import ReportObject
 from council.engine.trust import LEVELS
 from council.errors import UsageError
 from council.evals import blind, sampling
+from council.evals.conclusions import (
+    NO_PRICE,
+    Conclusion,
+    compare_prices,
+    describe_certainty,
+    describe_few,
+    find_cheapest,
+    find_ratio,
+    format_chance,
+    format_difference,
+    format_needed,
+    format_price,
+    format_ratio,
+    format_report,
+)
 from council.evals.dataset import BLIND, Item
 from council.evals.statistics import (
+    LEVEL,
+    MIN_CALIBRATED,
     MIN_QUESTIONS,
     Comparison,
     Interval,
     bootstrap_mean,
     brier_score,
+    calibrate,
     compare,
     count_measured_votes,
-    count_needed_questions,
-    format_p,
-    format_power,
+    format_p_cell,
     read_interval,
     reliability,
 )
-from council.money import Price
+from council.money import Price, format_usd
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
 from council.runs.batch_rows import InputRow
-from council.runs.eval_object import ComparisonObject, EvalArm, EvalObject, IntervalObject
+from council.runs.eval_object import (
+    CalibrationObject,
+    ComparisonObject,
+    EvalArm,
+    EvalObject,
+    IntervalObject,
+    RivalComparison,
+)
 from council.types import Json
 
 EQUAL_BY = ("tokens", "calls", "cost")
@@ -387,6 +411,22 @@ class ArmResults:
         return math.fsum(one.used(equal) for one in self.results.values())
 
     @property
+    def shares(self) -> tuple[list[float], list[bool]]:
+        """The share of the votes that each answer has, where there is one, and whether the answer is right."""
+        found = [one for one in self.results.values() if one.share is not None]
+        return [one.share or 0.0 for one in found], [bool(one.right) for one in found]
+
+    @property
+    def usd(self) -> float | None:
+        """What the arm cost; None if a price is unknown."""
+        costs = [one.usd for one in self.results.values()]
+        return None if None in costs else math.fsum(usd or 0.0 for usd in costs)
+
+    def limit_to(self, other: ArmResults) -> ArmResults:
+        """Return the arm with the items only that both answered."""
+        return replace(self, results={item: one for item, one in self.results.items() if item in other.results})
+
+    @property
     def votes(self) -> float | None:
         """Effective votes of the seats, by the correlation of the errors in their first answers."""
         names = list(dict.fromkeys(name for one in self.results.values() for name in one.seats))
@@ -463,9 +503,8 @@ class EvalTable:
         }
 
     def _arm_json(self, one: ArmResults) -> EvalArm:
-        calibrated = [(result.share, bool(result.right)) for result in one.results.values() if result.share is not None]
-        confidences, right = [share for share, _ in calibrated], [is_right for _, is_right in calibrated]
-        costs = [result.usd for result in one.results.values()]
+        confidences, right = one.shares
+        usd = one.usd
         gained, lost = one.seats_before()
         rival = self.rival(one)
         return {
@@ -478,13 +517,14 @@ class EvalTable:
             "members": one.members,
             "tokens": int(one.total("tokens")),
             "calls": int(one.total("calls")),
-            "usd": None if None in costs else round(math.fsum(usd or 0.0 for usd in costs), 9),
+            "usd": None if usd is None else round(usd, 9),
             "seconds": round(math.fsum(result.seconds for result in one.results.values()), 3),
-            "against": {"arm": rival.arm.name, **one.against(rival).as_json()} if rival else None,
+            "against": _compare_arms(one, rival) if rival else None,
             "seats_corrected": gained,
             "seats_spoiled": lost,
             "effective_votes": None if one.votes is None else round(one.votes, 2),
-            "brier": round(brier_score(confidences, right), 6) if calibrated else None,
+            "brier": round(brier_score(confidences, right), 6) if right else None,
+            "calibration": _calibrate(one),
             "reliability": reliability(confidences, right),
             "trust": {level: interval.as_json() for level, interval in one.by_trust().items()},
             "runs": {item: result.run for item, result in one.results.items()},
@@ -494,14 +534,27 @@ class EvalTable:
     # What can be concluded
 
     def conclude(self) -> list[str]:
-        """Return what the results show, and plainly what they do not."""
+        """Return the conclusions and the notes, each as a line that can stand alone."""
+        return [*(line for one in self.conclusions() for line in one.as_lines()), *self.notes()]
+
+    def conclusions(self) -> list[Conclusion]:
+        """Return what the results mean for a decision, for each arm that is compared."""
         if self.comparisons:
-            lines = self.comparisons.conclude()
-        else:
-            lines = [line for one in self.arms if one.arm.is_council for line in self._conclude_arm(one)]
+            return self.comparisons.conclusions({one.arm.name: one.usd for one in self.arms})
+        pairs = [(one, self.find_equal(one)) for one in self.arms if one.arm.is_council]
+        return [self._conclude_arm(one, rival) for one, rival in pairs if rival and one.against(rival).difference.n]
+
+    def notes(self) -> list[str]:
+        """Return what weakens the results, and plainly what they do not show."""
+        lines = self.comparisons.notes() if self.comparisons else list(self._note_arms())
         count = len(self.evaluation.items)
         if count < MIN_QUESTIONS:
             lines.append(f"{count} questions are few: below {MIN_QUESTIONS}, no difference is called decided.")
+        if (compared := len(self.conclusions())) > 1:
+            chance = f"{1 - LEVEL**compared:.0%}".replace("%", " %")
+            lines.append(
+                f"{compared} comparisons: if no arm were better, chance would decide one in up to {chance} of evaluations."
+            )
         if self.unfinished:
             lines.append(f"{self.unfinished} answers are missing: run the same command again to complete them.")
         if self.evaluation.left_out:
@@ -509,6 +562,7 @@ class EvalTable:
         lines += self._conclude_members()
         if self.comparisons:
             return [*lines, blind.LIMITS]
+        lines += describe_calibration({one.arm.name: _calibrate(one) for one in self.arms})
         for one in self.arms:
             if one.unreadable:
                 unread = f"{one.unreadable} of {len(one.results)} answers have no readable final answer"
@@ -528,26 +582,109 @@ class EvalTable:
                 "their difference is also one of models. -m gives both the same one."
             )
 
-    def _conclude_arm(self, one: ArmResults) -> Iterable[str]:
-        rival = self.find_equal(one)
-        if rival is None or not rival.results:
-            yield f"{one.arm.name}: there is no arm of equal {self.evaluation.equal}, so nothing is concluded."
-            return
-        found = one.against(rival)
-        spent, had = (arm.total(self.evaluation.equal) for arm in (rival, one))
-        if had and abs(spent / had - 1) > EQUAL_WITHIN:
-            yield f"{one.arm.name}: its self-consistency arm used {spent / had - 1:+.0%} {self.evaluation.equal}, so the two are not equal."
-        span = f"{_points(found.difference.mean)} points ({_points(found.difference.low)} to {_points(found.difference.high)})"
-        if found.is_decided:
-            better = "more" if found.difference.mean > 0 else "less"
-            yield f"{one.arm.name} is right {better} often than self-consistency with equal {self.evaluation.equal}: {span}, p {format_p(found.p_value)}."
-        else:
-            more = format_power(count_needed_questions(found.difference))
-            yield f"{one.arm.name} and self-consistency with equal {self.evaluation.equal} cannot be told apart: {span}, p {format_p(found.p_value)}{more}."
-        levels = [(level, interval) for level, interval in one.by_trust().items() if level != "CONTESTED"]
-        for (high, above), (low, below) in combinations(levels, 2):
-            if below.low > above.high:
-                yield f"{one.arm.name}: trust {low} is right more often than {high}; the trust line is misleading on this data set."
+    def _note_arms(self) -> Iterable[str]:
+        """Say what weakens the comparison of a council with the arm of equal use."""
+        equal = self.evaluation.equal
+        for one in self.arms:
+            if not one.arm.is_council:
+                continue
+            rival = self.find_equal(one)
+            if rival is None or not rival.results:
+                yield f"{one.arm.name}: there is no arm of equal {equal}, so nothing is concluded."
+                continue
+            if (ratio := find_ratio(rival.total(equal), one.total(equal))) and abs(ratio - 1) > EQUAL_WITHIN:
+                yield f"{one.arm.name}: its self-consistency arm used {ratio - 1:+.0%} {equal}, so the two are not equal."
+            levels = [(level, interval) for level, interval in one.by_trust().items() if level != "CONTESTED"]
+            for (high, above), (low, below) in combinations(levels, 2):
+                if below.low > above.high:
+                    yield f"{one.arm.name}: trust {low} is right more often than {high}; the trust line is misleading on this data set."
+
+    def _conclude_arm(self, one: ArmResults, rival: ArmResults) -> Conclusion:
+        one, rival = one.limit_to(rival), rival.limit_to(one)
+        found, equal = one.against(rival), self.evaluation.equal
+        name, n = one.arm.name, found.difference.n
+        shares = [f"{count} of {n} questions ({_percent(count / n)})" for count in (found.right, found.base_right)]
+        return Conclusion(
+            name,
+            f"{name} against {rival.arm.name}: one model, asked again until it used the same {equal}",
+            self._advise(one, rival, found),
+            f"{describe_certainty(found.is_decided, found.p_value)} {name} was right on {shares[0]}, {SELF_CONSISTENCY} on "
+            f"{shares[1]}. {format_difference(found.difference)}. {format_chance(found.p_value)}.",
+            self._describe_cost(one, rival),
+            DECIDED_LIMITS
+            if found.is_decided
+            else format_needed(found.needed, f"{_points(found.difference.mean)} points"),
+        )
+
+    def _advise(self, one: ArmResults, rival: ArmResults, found: Comparison) -> str:
+        """Return what to do about a council."""
+        name, n = one.arm.name, found.difference.n
+        if n < MIN_QUESTIONS:
+            return describe_few(n)
+        single = self.find(SINGLE)
+        prices = {name: one.usd, SEVERAL: rival.usd}
+        cheaper = find_cheapest(prices)
+        if not found.is_decided:
+            cheapest = find_cheapest(prices | ({ONCE: single.usd} if single and single.graded else {}))
+            price = f" The cheapest is {cheapest}." if cheapest else ""
+            return (
+                f"Do not choose {name} for its accuracy: it is not shown to be right more often than {SEVERAL}.{price}"
+            )
+        count = f"{abs(100 * found.difference.mean):.1f}"
+        usd = format_price(abs((one.usd or 0.0) - (rival.usd or 0.0)) * 100 / n)
+        if found.difference.mean < 0:
+            if cheaper and cheaper != SEVERAL:
+                return (
+                    f"Use {name} only if its price decides. Per 100 questions, {count} fewer are right, for {usd} less."
+                )
+            dearer = " and costs more" if cheaper else ""
+            return f"Do not use {name} for questions like these: it is right less often than {SEVERAL}{dearer}."
+        if single and single.graded and not _is_better(one, single):
+            return (
+                f"Do not choose {name} yet: it is right more often than {SEVERAL}, but it is not shown to be right more "
+                f"often than {ONCE}."
+            )
+        if cheaper == SEVERAL:
+            return f"Use {name} for questions like these if that is worth its price. Per 100 questions, {count} more are right than with {SEVERAL}, for {usd} more."
+        return f"Use {name} for questions like these: it is right more often than {SEVERAL}."
+
+    def _describe_cost(self, one: ArmResults, rival: ArmResults) -> str:
+        """Return what equal arms cost; if their cost is what is equal, the tokens that they used for it."""
+        equal, name, tokens = self.evaluation.equal, one.arm.name, [arm.total("tokens") for arm in (one, rival)]
+        costs = f"At equal {equal}, {compare_prices(name, one.usd, SELF_CONSISTENCY, rival.usd)}."
+        if equal == "cost":
+            ratio = format_ratio(find_ratio(*tokens), "as many")
+            costs += f" {name} used {tokens[0]:,.0f} tokens and {SELF_CONSISTENCY} {tokens[1]:,.0f}{ratio}."
+        single = self.find(SINGLE)
+        if single and single.graded:
+            right = f"right on {sum(single.graded.values())} of {len(single.graded)}"
+            price = f"{NO_PRICE} is known" if single.usd is None else f"it cost {format_usd(single.usd)}"
+            costs += f" {ONCE.capitalize()} was {right}; {price}."
+        return costs
+
+
+SEVERAL = f"one model asked several times ({SELF_CONSISTENCY})"
+ONCE = f"one answer of one model ({SINGLE})"
+DECIDED_LIMITS = "Other questions, other members, or later versions of them: measure again then."
+
+
+def _is_better(one: ArmResults, other: ArmResults) -> bool:
+    """Return whether an arm is decided to be right more often."""
+    found = one.against(other)
+    return found.is_decided and found.difference.mean > 0
+
+
+def _calibrate(one: ArmResults) -> CalibrationObject | None:
+    confidences, right = one.shares
+    return calibrate(confidences, right).as_json() if right else None
+
+
+def _compare_arms(one: ArmResults, rival: ArmResults) -> RivalComparison:
+    """Return the comparison with the arm to beat, with what both used for the questions that both answered."""
+    mine, other = one.limit_to(rival), rival.limit_to(one)
+    ratios = [find_ratio(mine.total("tokens"), other.total("tokens")), find_ratio(mine.usd, other.usd)]
+    tokens, usd = (None if ratio is None else round(ratio, 4) for ratio in ratios)
+    return {"arm": rival.arm.name, **one.against(rival).as_json(), "tokens_ratio": tokens, "usd_ratio": usd}
 
 
 def _points(share: float) -> str:
@@ -556,10 +693,10 @@ def _points(share: float) -> str:
 
 def format_table(table: EvalTable) -> str:
     arms = table.as_json()["arms"]
-    conclusions = "\n".join(f"- {line}" for line in table.conclude())
+    notes, conclusions = table.notes(), table.conclusions()
     if table.comparisons:
         lines = align_columns([BLIND_HEAD, *map(_format_blind_row, arms)], left=(0, 1))
-        return "\n\n".join(["\n".join(lines), conclusions])
+        return format_report(["\n".join(lines)], notes, conclusions)
     lines = align_columns([HEAD, *map(_format_row, arms)], left=(0, 3))
     trust = [
         f"  {row['arm']}: "
@@ -568,7 +705,7 @@ def format_table(table: EvalTable) -> str:
         if row["trust"] and one.arm.is_council
     ]
     shown = ["\n".join(["right by trust level", *trust])] if trust else []
-    return "\n\n".join(["\n".join(lines), *shown, conclusions])
+    return format_report(["\n".join(lines), *shown], notes, conclusions)
 
 
 def align_columns(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
@@ -587,7 +724,7 @@ def format_comparison(found: ComparisonObject | None) -> tuple[str, ...]:
     if found is None or difference is None:
         return ("",) * 4
     flips = (str(found["wrong_to_right"]), str(found["right_to_wrong"]))
-    return (_points(difference.mean), format_p(found["p_value"]).removeprefix("= "), *flips)
+    return (_points(difference.mean), format_p_cell(found["p_value"]), *flips)
 
 
 def _format_row(row: EvalArm) -> tuple[str, ...]:
@@ -602,7 +739,36 @@ def _format_row(row: EvalArm) -> tuple[str, ...]:
         *_format_use(row),
         _or_empty(row["effective_votes"], ".1f"),
         _or_empty(row["brier"], ".3f"),
+        format_calibration(row["calibration"]),
     )
+
+
+def format_calibration(found: CalibrationObject | None) -> str:
+    """Return the calibration error with its interval; "too few" if there are too few answers, empty without shares."""
+    if found is None:
+        return ""
+    ece, low, high = found["ece"], found["low"], found["high"]
+    if ece is None or low is None or high is None:
+        return "too few"
+    return f"{ece:.3f} ({low:.3f}-{high:.3f})"
+
+
+def describe_calibration(found: Mapping[str, CalibrationObject | None]) -> Iterable[str]:
+    """Say what chance alone does to the calibration errors of arms, or why there are none."""
+    known = {arm: one for arm, one in found.items() if one}
+    few = [arm for arm, one in known.items() if one["ece"] is None]
+    if few:
+        yield (
+            f"ECE of {', '.join(few)}: with fewer than {MIN_CALIBRATED} answers, chance alone looks like an error of "
+            "calibration."
+        )
+    exact = [
+        f"{arm} {one['by_chance']:.3f} in {format_count(one['bins'], 'bin')}"
+        for arm, one in known.items()
+        if one["ece"] is not None
+    ]
+    if exact:
+        yield f"ECE is never 0: shares of votes that are exactly right would show, by chance, {', '.join(exact)}."
 
 
 def _format_span(shown: IntervalObject) -> str:
@@ -610,10 +776,25 @@ def _format_span(shown: IntervalObject) -> str:
 
 
 def _format_use(row: EvalArm) -> tuple[str, str, str]:
-    return f"{row['tokens']:,}", f"{row['calls']:,}", _or_empty(row["usd"], ".4f")
+    return f"{row['tokens']:,}", f"{row['calls']:,}", NO_PRICE if row["usd"] is None else f"{row['usd']:.4f}"
 
 
-HEAD = ("arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier")
+HEAD = (
+    "arm",
+    "right",
+    "95 %",
+    "against",
+    "points",
+    "p",
+    "✗→✓",
+    "✓→✗",
+    "tokens",
+    "calls",
+    "$",
+    "votes",
+    "Brier",
+    "ECE, 95 %",
+)
 BLIND_HEAD = (
     *("arm", "against", "preferred", "95 %", "p", "won-tie-lost", "inconsistent", "absent", "agree", "score", "words"),
     *("equal length", "tokens", "calls", "$"),
@@ -630,7 +811,7 @@ def _format_blind_row(row: EvalArm) -> tuple[str, ...]:
         one["against"],
         _percent(one["preference"]["mean"]),
         _format_span(one["preference"]),
-        format_p(one["p_value"]).removeprefix("= "),
+        format_p_cell(one["p_value"]),
         f"{one['won']}-{one['ties']}-{one['lost']}",
         str(one["inconsistent"]),
         str(one["absent"]),

@@ -1,132 +1,315 @@
-"""Plots of an evaluation as PNG and SVG: accuracy with intervals, reliability, accuracy by trust level, preference."""
+"""Plots of an evaluation as PNG and SVG: paired differences, reliability, accuracy by trust level, preference.
+
+They are made for a report of seven inches: text of nine points or more, and nothing that only a colour tells.
+"""
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from council.engine.layout import format_count
 from council.errors import UsageError
-from council.evals.statistics import read_interval
-from council.runs.eval_object import BlindArm, EvalArm, EvalObject, IntervalObject
+from council.evals import sampling
+from council.evals.statistics import Interval, format_p, read_interval
+from council.runs.eval_object import BlindArm, EvalArm, EvalObject
 
 FORMATS = ("png", "svg")
 LEVEL_ORDER = ("HIGH", "MEDIUM", "LOW", "CONTESTED")
-COLOURS = ("#2f6db3", "#c2571a", "#3d8a4e", "#8a4fa3", "#a3841f", "#5b6770", "#b3325f", "#1f8a8a")
+INK, GREY, PALE = "#1b1b1b", "#6b6b6b", "#d9d9d9"
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "svg.hashsalt": "council",  # the same result gives the same file
+}
+WIDTH, NARROW_WIDTH = 7.0, 5.2  # inches of a figure, and of one with a single panel
+LINE_HEIGHT, ROW_GAP = 0.16, 0.14  # inches of a line of text, and between two rows
+MAX_COLUMNS, MANY_PANELS = 3, 9  # of small multiples; with more panels there is one column more
+NAME_WIDTH, PANEL_NAME_WIDTH = 26, 21  # characters of a line of the name of an arm, beside a row and above a panel
+MIN_SPAN, SPAN_STEP = 0.1, 0.05  # of the axis of differences
 
 
 def write_plots(result: EvalObject, folder: Path) -> list[Path]:
     """Write the plots of a `council.eval/1` object and return their files."""
-    figure_class = _load_figure()
+    drawing = _load_matplotlib()
+    with drawing.rc_context(STYLE):
+        return [file for name, figure in draw_plots(result) for file in _save(figure, folder / name)]
+
+
+def draw_plots(result: EvalObject) -> Iterable[tuple[str, Any]]:
+    """Yield the figure of each plot that the result has something for, with its name."""
     arms = [arm for arm in result["arms"] if arm["accuracy"]["mean"] is not None]
-    files = _save(_plot_accuracy(figure_class, arms), folder / "accuracy") if arms else []
-    calibrated = [arm for arm in arms if arm["reliability"]]
-    if calibrated:
-        files += _save(_plot_reliability(figure_class, calibrated), folder / "reliability")
-    trusted = [arm for arm in arms if len(arm["trust"]) > 1]
-    if trusted:
-        files += _save(_plot_trust(figure_class, trusted), folder / "trust")
-    blind = {arm["arm"]: arm["blind"] for arm in result["arms"] if arm.get("blind")}
-    compared = {name: found for name, found in blind.items() if found and found["preference"]["mean"] is not None}
-    if compared:
-        files += _save(_plot_preference(figure_class, compared), folder / "preference")
-    return files
+    if rows := [row for arm in arms if (row := _compare(arm, arms))]:
+        yield "differences", _draw_forest(rows, DIFFERENCES)
+    elif arms:
+        rows = [
+            Row(arm["arm"], interval, f"n = {interval.n}", False)
+            for arm in arms
+            if (interval := read_interval(arm["accuracy"]))
+        ]
+        yield "accuracy", _draw_forest(rows, ACCURACY)
+    if calibrated := [arm for arm in arms if arm["reliability"]]:
+        yield "reliability", _draw_reliability(calibrated)
+    if trusted := [arm for arm in arms if len(arm["trust"]) > 1 and arm["protocol"] != sampling.NAME]:
+        yield "trust", _draw_trust(trusted)
+    blind = {arm["arm"]: found for arm in result["arms"] if (found := arm.get("blind"))}
+    if rows := [row for name, found in blind.items() if (row := _prefer(name, found))]:
+        yield "preference", _draw_forest(rows, PREFERENCE)
 
 
-def _load_figure() -> Any:
+def _load_matplotlib() -> Any:
     try:
         import matplotlib
-        from matplotlib.figure import Figure
     except ImportError:
         raise UsageError('plots need matplotlib, which is not installed: pip install "model-council[eval]"') from None
-    matplotlib.rcParams["svg.hashsalt"] = "council"  # the same result gives the same file
-    return Figure
+    return matplotlib
+
+
+def _make_figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(**subplots)
+
+
+def _set_title(figure: Any, title: str) -> None:
+    figure.suptitle(title, fontsize=12, x=0.01, ha="left")
 
 
 def _save(figure: Any, stem: Path) -> list[Path]:
     files = [stem.with_suffix(f".{form}") for form in FORMATS]
     for file in files:
         dates = {"Date": None} if file.suffix == ".svg" else {}
-        figure.savefig(file, dpi=150, bbox_inches="tight", metadata=dates)
+        figure.savefig(file, dpi=150, metadata=dates)
     return files
 
 
-def _draw_intervals(
-    axes: Any,
-    places: Sequence[float | None],
-    shown: Iterable[IntervalObject],
-    *,
-    horizontal: bool = False,
-    **style: Any,
-) -> None:
-    """Draw an interval at each place, which is a height if they are horizontal."""
-    intervals = [interval for one in shown if (interval := read_interval(one))]
-    means = [one.mean for one in intervals]
-    errors = [[one.mean - one.low for one in intervals], [one.high - one.mean for one in intervals]]
-    if horizontal:
-        axes.errorbar(means, places, xerr=errors, **style)
-    else:
-        axes.errorbar(places, means, yerr=errors, **style)
+# Forest plots: a row for each arm, with its interval and its figures as text
 
 
-def _plot_accuracy(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
-    figure, axes = _plot_shares(figure_class, {arm["arm"]: arm["accuracy"] for arm in arms})
-    axes.set_xlabel("share of right answers, with 95 % interval")
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An interval with its name on the left and its text on the right."""
+
+    name: str
+    interval: Interval
+    text: str
+    is_decided: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The words and the scale of a forest plot. `zero` is the place of no difference."""
+
+    title: str
+    label: str  # with a place for the number of questions
+    zero: float | None
+    sides: tuple[str, str] = ("", "")  # what is on both sides of it
+
+
+DIFFERENCES = Forest(
+    "Is the arm right more often than the one it has to beat?",
+    "difference in points, on the same {}, with 95 % interval",
+    0.0,
+    ("right less often", "right more often"),
+)
+ACCURACY = Forest("How often is the arm right?", "right answers in percent of {}, with 95 % interval", None)
+PREFERENCE = Forest(
+    "Do the judges prefer the arm to the one it is compared with?",
+    "preferred, in percent of the comparisons on {}, ties half, with 95 % interval",
+    0.5,
+    ("preferred less", "preferred more"),
+)
+
+
+def _compare(arm: EvalArm, arms: Sequence[EvalArm]) -> Row | None:
+    """Return the row of the paired difference of an arm; None if it is compared with none."""
+    against = arm["against"]
+    interval = read_interval(against["difference"]) if against else None
+    if not against or not interval:
+        return None
+    base = next((one for one in arms if one["arm"] == against["arm"]), None)
+    shares = [_percent(one["accuracy"]["mean"]) for one in (arm, base) if one]
+    text = f"{' against '.join(shares)}\n{100 * interval.mean:+.1f} points, p {format_p(against['p_value'])}"
+    name, rival = arm["arm"], against["arm"]
+    rival = rival.removesuffix(f"={name}")  # the arm with the same use as a council has its name
+    return Row(f"{name}\nagainst {rival}", interval, text, against["decided"])
+
+
+def _prefer(name: str, found: BlindArm) -> Row | None:
+    interval = read_interval(found["preference"])
+    if interval is None:
+        return None
+    counts = f"{found['won']} won, {found['ties']} tied, {found['lost']} lost"
+    text = f"{counts}\n{_percent(interval.mean)}, p {format_p(found['p_value'])}"
+    return Row(f"{name}\nagainst {found['against']}", interval, text, found["decided"])
+
+
+def _draw_forest(rows: Sequence[Row], forest: Forest) -> Any:
+    names = [_wrap(row.name, NAME_WIDTH) for row in rows]
+    lines = max(name.count("\n") + 1 for name in names)
+    figure, axes = _make_figure(WIDTH, 1.35 + (LINE_HEIGHT * lines + ROW_GAP) * len(rows))
+    low, high = _find_limits([row.interval for row in rows], forest.zero)
+    for place, row in enumerate(rows):
+        _draw_interval(axes, row.interval, place, is_filled=row.is_decided or forest.zero is None)
+        axes.text(1.03, place, row.text, transform=axes.get_yaxis_transform(), va="center", fontsize=9)
+    if forest.zero is not None:
+        axes.axvline(forest.zero, color=INK, linewidth=1)
+        ends = zip(forest.sides, ((0.0, "left"), (1.0, "right")), ("← {}", "{} →"), strict=True)
+        for side, (at, align), arrow in ends:
+            axes.text(
+                at, 1.01, arrow.format(side), transform=axes.transAxes, ha=align, va="bottom", fontsize=9, color=GREY
+            )
+    axes.set_xlim(low, high)
+    axes.set_yticks(range(len(rows)), names)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=PALE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_formatter(_format_points if forest is DIFFERENCES else _format_percent)
+    label = forest.label.format(_count_questions(rows))
+    legend = "\n(filled: decided; hollow: not decided)" if forest.zero is not None else ""
+    axes.set_xlabel(label + legend)
+    _set_title(figure, forest.title)
     return figure
 
 
-def _plot_preference(figure_class: Any, arms: Mapping[str, BlindArm]) -> Any:
-    figure, axes = _plot_shares(figure_class, {name: arm["preference"] for name, arm in arms.items()})
-    axes.axvline(0.5, color="#999999", linewidth=1)
-    base = next(iter(arms.values()))["against"]
-    axes.set_xlabel(f"share of comparisons that prefer it to {base}, ties half, with 95 % interval")
+def _count_questions(rows: Sequence[Row]) -> str:
+    counts = sorted({row.interval.n for row in rows})
+    few = f"{counts[0]:,} to " if len(counts) > 1 else ""
+    return few + format_count(counts[-1], "question")
+
+
+def _find_limits(intervals: Sequence[Interval], zero: float | None) -> tuple[float, float]:
+    """Return the ends of the axis: all shares, or around no difference as far as the intervals reach."""
+    if zero is None:
+        return -0.02, 1.02
+    reach = max(MIN_SPAN, *(abs(end - zero) for one in intervals for end in (one.low, one.high)))
+    reach = SPAN_STEP * math.ceil(reach / SPAN_STEP + 0.2)
+    return zero - reach, zero + reach
+
+
+def _draw_interval(axes: Any, interval: Interval, place: float, *, is_filled: bool = True) -> None:
+    axes.plot([interval.low, interval.high], [place, place], color=INK, linewidth=1.4, zorder=2, clip_on=False)
+    face = INK if is_filled else "white"
+    axes.plot([interval.mean], [place], "s", color=INK, markerfacecolor=face, markersize=6, zorder=3, clip_on=False)
+
+
+# Small multiples: a panel for each arm
+
+
+def _draw_reliability(arms: Sequence[EvalArm]) -> Any:
+    figure, panels = _make_panels(len(arms), height=2.3)
+    for axes, arm in zip(panels, arms, strict=False):
+        axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", zorder=1)
+        for row in arm["reliability"]:
+            if (interval := read_interval(row["accuracy"])) and (share := row["confidence"]) is not None:
+                axes.plot([share, share], [interval.low, interval.high], color=INK, linewidth=1.4, zorder=3)
+                axes.plot([share], [interval.mean], "s", color=INK, markersize=5.5, zorder=4)
+                axes.annotate(f"{interval.n}", (share, interval.mean), **BESIDE)
+        _set_panel_title(axes, arm, len(arms), _describe_calibration(arm))
+        axes.set_xlim(-0.04, 1.24)  # room for the number beside the last point
+        axes.set_ylim(-0.04, 1.06)
+        axes.set_xticks([0, 0.5, 1])
+        axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(_format_percent)
+        axes.grid(axis="y", color=PALE, linewidth=0.6)
+    figure.supylabel("percent right", fontsize=10)
+    figure.supxlabel(
+        "share of the votes for the answer, in percent\n(dashed: exactly right; numbers: answers; lines: 95 % intervals)",
+        fontsize=10,
+    )
+    _set_title(figure, "Is an answer right as often as its share of the votes says?")
     return figure
 
 
-def _plot_shares(figure_class: Any, rows: Mapping[str, IntervalObject]) -> tuple[Any, Any]:
-    """Return a figure with one interval for each row, and its axes."""
-    figure = figure_class(figsize=(7, 0.5 * len(rows) + 1.2))
-    axes = figure.subplots()
-    places = list(range(len(rows)))
-    _draw_intervals(axes, places, rows.values(), horizontal=True, fmt="o", color=COLOURS[0], capsize=4)
-    axes.set_yticks(places, list(rows))
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1)
-    axes.grid(axis="x", alpha=0.3)
-    return figure, axes
+BESIDE: Mapping[str, Any] = {
+    "xytext": (6, 0),
+    "textcoords": "offset points",
+    "va": "center",
+    "fontsize": 8.5,
+    "zorder": 2,
+    "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+}
 
 
-def _plot_reliability(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
-    figure = figure_class(figsize=(5.5, 5))
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
-    for arm, colour in zip(arms, cycle(COLOURS), strict=False):
-        shares, shown = (
-            [row["confidence"] for row in arm["reliability"]],
-            [row["accuracy"] for row in arm["reliability"]],
-        )
-        _draw_intervals(axes, shares, shown, fmt="o-", color=colour, capsize=3, label=arm["arm"])
-    axes.set_xlim(0, 1.02)
-    axes.set_xlabel("share of the votes for the answer")
-    _label_shares(axes)
+def _describe_calibration(arm: EvalArm) -> str:
+    found = arm.get("calibration")
+    if not found or found["ece"] is None:
+        return "ECE: too few answers"
+    return f"ECE {found['ece']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
+
+
+def _draw_trust(arms: Sequence[EvalArm]) -> Any:
+    figure, panels = _make_panels(len(arms), height=1.45)
+    for axes, arm in zip(panels, arms, strict=False):
+        for place, level in enumerate(LEVEL_ORDER):
+            interval = read_interval(arm["trust"][level]) if level in arm["trust"] else None
+            if interval:
+                _draw_interval(axes, interval, place)
+            count = str(interval.n) if interval else "none"
+            axes.text(1.07, place, count, transform=axes.get_yaxis_transform(), va="center", fontsize=9)
+        axes.set_yticks(range(len(LEVEL_ORDER)), LEVEL_ORDER)
+        axes.set_ylim(len(LEVEL_ORDER) - 0.5, -0.5)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xticks([0, 0.5, 1])
+        axes.xaxis.set_major_formatter(_format_percent)
+        axes.grid(axis="x", color=PALE, linewidth=0.6)
+        _set_panel_title(axes, arm, len(arms))
+    figure.supxlabel("percent right, with 95 % interval (numbers: answers)", fontsize=10)
+    _set_title(figure, "Are answers with more trust right more often?")
     return figure
 
 
-def _plot_trust(figure_class: Any, arms: Sequence[EvalArm]) -> Any:
-    figure = figure_class(figsize=(7, 4))
-    axes = figure.subplots()
-    for n, (arm, colour) in enumerate(zip(arms, cycle(COLOURS), strict=False)):
-        levels = [level for level in LEVEL_ORDER if level in arm["trust"]]
-        places = [LEVEL_ORDER.index(level) + 0.08 * n for level in levels]
-        shown = [arm["trust"][level] for level in levels]
-        _draw_intervals(axes, places, shown, fmt="o", color=colour, capsize=3, label=arm["arm"])
-    axes.set_xticks(range(len(LEVEL_ORDER)), LEVEL_ORDER)
-    _label_shares(axes)
-    return figure
+def _make_panels(count: int, height: float) -> tuple[Any, list[Any]]:
+    """Return a figure with a panel for each arm. `height` is that of a panel, in inches."""
+    columns = min(count, MAX_COLUMNS + (count > MANY_PANELS))
+    rows = math.ceil(count / columns)
+    width = NARROW_WIDTH if count == 1 else WIDTH
+    figure, grid = _make_figure(
+        width, 1 + height * rows, nrows=rows, ncols=columns, sharex=True, sharey=True, squeeze=False
+    )
+    panels = [axes for line in grid for axes in line]
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    for axes in panels[:count]:
+        axes.set_axisbelow(True)
+        axes.tick_params(labelbottom=True)
+    return figure, panels
 
 
-def _label_shares(axes: Any) -> None:
-    axes.set_ylim(0, 1.02)
-    axes.set_ylabel("share of right answers")
-    axes.legend(fontsize=8)
+def _set_panel_title(axes: Any, arm: EvalArm, count: int, more: str = "") -> None:
+    lines = [_wrap(arm["arm"], PANEL_NAME_WIDTH), *filter(None, [more])]
+    axes.set_title("\n".join(lines), fontsize=8.5 if count > MANY_PANELS else 10)
+
+
+# Words
+
+
+def _wrap(name: str, width: int) -> str:
+    """Return a name in lines, broken behind the signs that join its parts."""
+    parts = name.replace("=", "= ").replace(":", ": ").split("\n")
+    lines = [line for part in parts for line in textwrap.wrap(part, width, break_on_hyphens=False)]
+    return "\n".join(line.replace("= ", "=").replace(": ", ":") for line in lines)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+def _format_points(share: float, place: int | None = None) -> str:
+    return f"{100 * share:+.0f}" if round(100 * share) else "0"
+
+
+def _format_percent(share: float, place: int | None = None) -> str:
+    return f"{100 * share:.0f}"

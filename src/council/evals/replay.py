@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypedDict, cast, get_args
 
 from council.engine.layout import format_count
 from council.errors import UsageError
-from council.evals.evaluation import align_columns, format_comparison
+from council.evals.conclusions import (
+    Conclusion,
+    describe_certainty,
+    describe_few,
+    format_chance,
+    format_difference,
+    format_needed,
+    format_report,
+)
+from council.evals.evaluation import align_columns, describe_calibration, format_calibration, format_comparison
 from council.evals.matrix import Matrix
 from council.evals.statistics import (
     LEVEL,
     MIN_QUESTIONS,
+    NeededQuestions,
     bootstrap_mean,
     brier_score,
+    calibrate,
     compare,
     count_measured_votes,
     error_correlation,
+    format_p,
     read_interval,
     reliability,
 )
 from council.evals.votes import Election, Vote, elect_by_families, elect_by_plurality
 from council.protocols.judges import rules as judge_rules
-from council.runs.eval_object import ComparisonObject, IntervalObject, ReliabilityRow
+from council.runs.eval_object import CalibrationObject, ComparisonObject, IntervalObject, ReliabilityRow
 from council.runs.track_record import weigh_record
 from council.types import VerdictWord
 
 JUDGE_ARMS = ("consensus", "corroborated")  # only for answers PASS, WARN and FAIL
 VERDICTS = frozenset(get_args(VerdictWord))
+BEST = "best"  # the arm of the best single model
 Rule = Callable[[Matrix, int], Election]
 
 
@@ -58,6 +71,7 @@ class RuleRow(TypedDict):
     ties: int
     against_best: ComparisonObject | None
     brier: float
+    calibration: CalibrationObject | None  # None for the best model, which has no share of votes
     reliability: list[ReliabilityRow]
 
 
@@ -70,6 +84,7 @@ class ReplayObject(TypedDict):
     error_correlation: float | None
     effective_votes: EffectiveVotes
     agreement: list[AgreementRow]
+    oracle: IntervalObject  # any model is right: the limit of a rule that picks a given answer, and not a rule
     arms: list[RuleRow]
 
 
@@ -91,6 +106,12 @@ class Replay:
     @property
     def errors(self) -> dict[str, list[bool]]:
         return {model: [not one for one in self.matrix.right(model)] for model in self.matrix.models}
+
+    @property
+    def any_right(self) -> list[bool]:
+        """Whether any model is right, by question."""
+        by_model = [self.matrix.right(model) for model in self.matrix.models]
+        return [any(row) for row in zip(*by_model, strict=True)]
 
     @property
     def measured_votes(self) -> float | None:
@@ -124,16 +145,17 @@ class Replay:
                 "by_family": self.assumed_votes,
             },
             "agreement": _agreement_json(self.matrix, seed),
-            "arms": [_arm_json(arm, self._compare_with_best(arm, seed), seed) for arm in self.arms.values()],
+            "oracle": bootstrap_mean(self.any_right, seed).as_json(),
+            "arms": [_arm_json(arm, self.compare_with_best(arm, seed), seed) for arm in self.arms.values()],
         }
 
-    def _compare_with_best(self, arm: ReplayedArm, seed: int) -> ComparisonObject | None:
+    def compare_with_best(self, arm: ReplayedArm, seed: int) -> ComparisonObject | None:
         """Compare with the best model. It is chosen by these answers, so of many models chance alone makes one look
         good.
 
         So a rule is called worse only if the test holds for as many comparisons as there are models.
         """
-        base = self.arms.get("best")
+        base = self.arms.get(BEST)
         if base is None or base is arm:
             return None
         found = compare(base.right, arm.right, seed)
@@ -211,7 +233,7 @@ def _apply_judge_rule(rule: Callable[..., judge_rules.Consensus], matrix: Matrix
 
 
 RULES: Mapping[str, Rule] = {
-    "best": _best,
+    BEST: _best,
     "plurality": lambda matrix, at: elect_by_plurality(_votes(matrix, at)),
     "weighted": _weighted,
     "families": lambda matrix, at: elect_by_families(_votes(matrix, at)),
@@ -238,6 +260,7 @@ def _arm_json(arm: ReplayedArm, against: ComparisonObject | None, seed: int) -> 
         "ties": sum(one.is_tied for one in arm.elections),
         "against_best": against,
         "brier": round(brier_score(confidences, arm.right), 6),
+        "calibration": None if arm.name == BEST else calibrate(confidences, arm.right, seed).as_json(),
         "reliability": reliability(confidences, arm.right),
     }
 
@@ -267,27 +290,31 @@ AGREEMENT_WORDS = {
 def format_replay(found: Replay, seed: int = 0) -> str:
     """Return the table as text, with what can and cannot be concluded."""
     report = found.as_json(seed)
-    rows: list[tuple[str, ...]] = [
-        ("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier")
-    ]
+    empty = [""] * (len(HEAD) - 3)
+    rows: list[tuple[str, ...]] = [HEAD]
     for model in report["models"]:
-        rows.append((f"{model['model']} ({model['family']})", *_format_accuracy(model["accuracy"]), *[""] * 6))
+        rows.append((f"{model['model']} ({model['family']})", *_format_accuracy(model["accuracy"]), *empty))
     for one in report["arms"]:
-        beside = (*format_comparison(one["against_best"]), str(one["right_in_dissent"]), f"{one['brier']:.3f}")
+        measures = (str(one["right_in_dissent"]), f"{one['brier']:.3f}", format_calibration(one["calibration"]))
+        beside = (*format_comparison(one["against_best"]), *measures)
         rows.append((one["arm"], *_format_accuracy(one["accuracy"]), *beside))
+    rows.append(("any model right (a limit, not a rule)", *_format_accuracy(report["oracle"]), *empty))
     lines = align_columns(rows, left=(0,))
     votes, correlation = report["effective_votes"], report["error_correlation"]
     measured = (
         "" if correlation is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
     )
-    lines += [
-        "",
-        f"effective votes of {format_count(len(report['models']), 'model')}: {measured}{votes['by_family']:g} by families",
+    agreement = [
+        f"effective votes of {format_count(len(report['models']), 'model')}: {measured}{votes['by_family']:g} by families"
     ]
     for row in report["agreement"]:
         share = " ".join(_format_accuracy(row["accuracy"]))
-        lines.append(f"{AGREEMENT_WORDS[row['agreement']]}: {share} of {row['accuracy']['n']} right")
-    return "\n".join([*lines, "", *_conclude(report)])
+        agreement.append(f"{AGREEMENT_WORDS[row['agreement']]}: {share} of {row['accuracy']['n']} right")
+    conclusion = _conclude(found, report)
+    return format_report(["\n".join(lines), "\n".join(agreement)], _note(report), [conclusion] if conclusion else [])
+
+
+HEAD = ("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier", "ECE, 95 %")
 
 
 def _format_accuracy(accuracy: IntervalObject) -> tuple[str, str]:
@@ -297,19 +324,63 @@ def _format_accuracy(accuracy: IntervalObject) -> tuple[str, str]:
     return f"{100 * interval.mean:.1f} %", f"{100 * interval.low:.1f}-{100 * interval.high:.1f}"
 
 
-def _conclude(report: ReplayObject) -> list[str]:
-    lines = []
+def _note(report: ReplayObject) -> Iterable[str]:
+    """Say what the figures show of each rule, and what they do not show."""
     for one in report["arms"]:
-        if (beside := one["against_best"]) and (difference := read_interval(beside["difference"])):
-            span = f"{100 * difference.low:+.1f} to {100 * difference.high:+.1f} points"
+        beside = one["against_best"]
+        difference = read_interval(beside["difference"]) if beside else None
+        if beside and difference:
+            span = (
+                f"{100 * difference.low:+.1f} to {100 * difference.high:+.1f} points, p {format_p(beside['p_value'])}"
+            )
             better = "better" if difference.mean > 0 else "worse"
             told = f"is {better} than" if beside["decided"] else "cannot be told apart from"
-            lines.append(f"- {one['arm']} {told} the best single model: {span}")
+            yield f"{one['arm']} {told} the best single model: {span}"
+    yield (
+        "Any model right: no rule knows which model is right. A rule that picks one of the given answers cannot be right "
+        "more often than that."
+    )
+    yield from describe_calibration({one["arm"]: one["calibration"] for one in report["arms"]})
     if report["questions"] < MIN_QUESTIONS:
-        lines.append(
-            f"- {format_count(report['questions'], 'question')}: below {MIN_QUESTIONS}, no difference is called decided."
-        )
-    return [
-        *lines,
-        "- These are recorded answers: they show what a rule does with independent answers, not what a discussion would add.",
-    ]
+        yield f"{format_count(report['questions'], 'question')}: below {MIN_QUESTIONS}, no difference is called decided."
+    yield (
+        "These are recorded answers: they show what a rule does with independent answers, not what a discussion would add."
+    )
+
+
+def _conclude(found: Replay, report: ReplayObject) -> Conclusion | None:
+    """Return what the rule with the most right answers means for a decision; None without one to compare."""
+    compared = [(one, one["against_best"]) for one in report["arms"] if one["against_best"]]
+    if not compared:
+        return None
+    row, beside = max(compared, key=lambda pair: pair[0]["accuracy"]["mean"] or 0.0)
+    difference = read_interval(beside["difference"]) if beside else None
+    if beside is None or difference is None:
+        return None
+    rule, n = row["arm"], difference.n
+    best = max(found.matrix.models, key=lambda model: found.matrix.totals[model])
+    models = format_count(len(found.matrix.models), "model")
+    if n < MIN_QUESTIONS:
+        advice = describe_few(n)
+    elif not beside["decided"]:
+        advice = f"Do not combine these {models} by a rule for accuracy: none is shown to be right more often than {best} alone."
+    elif difference.mean > 0:
+        advice = f"Combine these {models} by {rule}: it is right more often than {best}, the best of them alone."
+    else:
+        advice = f"Ask {best} alone: no rule over these {models} is right as often."
+    sure = describe_certainty(beside["decided"], beside["p_value"])
+    right, best_right = (sum(found.arms[name].right) for name in (rule, BEST))
+    counts = f"{rule} is right on {right} of {n} questions, {best} on {best_right}."
+    chosen = f" It has the most right answers of {format_count(len(compared), 'rule')}, which is partly chance."
+    needed = NeededQuestions(beside["needed_questions"], beside["least_questions"])
+    return Conclusion(
+        rule,
+        f"{rule} against {best}, the best single model",
+        advice,
+        f"{sure} {counts} {format_difference(difference)}. {format_chance(beside['p_value'])}."
+        f"{chosen if len(compared) > 1 else ''}",
+        f"Recorded answers have no price. A rule needs the answers of all {models} to each question; {best} alone is one.",
+        "Other models, or other questions: record their answers and repeat this."
+        if beside["decided"]
+        else format_needed(needed, f"{100 * difference.mean:+.1f} points"),
+    )

@@ -17,19 +17,41 @@ class IntervalObject(TypedDict):
 
 
 class ComparisonObject(TypedDict):
-    """Two arms on the same questions."""
+    """Two arms on the same questions.
+
+    The numbers of questions decide a difference with 80 % power: `needed_questions` one of the observed size, None if
+    that is 0, and `least_questions` one as large as the larger end of its interval.
+    """
 
     difference: IntervalObject
     wrong_to_right: int
     right_to_wrong: int
     p_value: float
     decided: bool
+    needed_questions: int | None
+    least_questions: int | None
 
 
 class RivalComparison(ComparisonObject):
-    """A comparison with the arm that a council has to beat."""
+    """A comparison with the arm that a council has to beat. The ratios are for the questions that both answered."""
 
     arm: str
+    tokens_ratio: float | None
+    usd_ratio: float | None  # None if a price is unknown
+
+
+class CalibrationObject(TypedDict):
+    """The calibration error of the shares of votes; None if there are too few answers.
+
+    `by_chance` is the error that exact shares would show with as many answers in as many bins.
+    """
+
+    ece: float | None
+    low: float | None
+    high: float | None
+    by_chance: float | None
+    bins: int
+    n: int
 
 
 ReliabilityRow = TypedDict(
@@ -52,6 +74,7 @@ class PreferenceObject(TypedDict):
     p_value: float
     decided: bool
     needed_questions: int | None
+    least_questions: int | None
     comparisons: int
     won: int
     lost: int
@@ -109,6 +132,7 @@ class EvalArm(TypedDict):
     seats_spoiled: int
     effective_votes: float | None
     brier: float | None
+    calibration: CalibrationObject | None  # None without shares of votes
     reliability: list[ReliabilityRow]
     trust: dict[str, IntervalObject]
     runs: dict[str, str]  # by item

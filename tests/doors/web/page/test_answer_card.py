@@ -22,7 +22,7 @@ from tests.doors.web.server import QUESTION, WebServer
 from tests.engine.seat_events import add_patches
 from tests.fake_provider import FakeProvider, Reply
 from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion, red_and_blue
-from tests.render.runs import NAMES, RunBuilder, adversarial, collaborative, one_absent, plan
+from tests.render.runs import NAMES, RunBuilder, adversarial, collaborative, one_absent, plan, seat
 from tests.render.test_positions import answered, attack_run, dispute, side
 
 Look = Callable[..., Browser]
@@ -294,10 +294,20 @@ def many(count: int) -> RunBuilder:
     return builder.end_phase().phase("synthesise").answer("chair", "Spaces.").end_phase().close("Spaces.")
 
 
+def agreed() -> RunBuilder:
+    """Return a run of two vendors that agree from the start."""
+    models = {"alpha": "anthropic:a", "beta": "openai:b"}
+    builder = RunBuilder(plan(seats=[seat(name, model=model) for name, model in models.items()])).phase("draft")
+    for name, model in models.items():
+        builder.answer(name, f"{name} drafts this.", served_by=model)
+    return builder.end_phase().phase("synthesise").answer("chair", "Spaces.").end_phase().close(agreement="full")
+
+
 SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
     "one seat": (many(1), ["1 of 1 seats", "Trust: LOW", "only one member was asked"], ["What the council changed"]),
     "two seats": (many(2), ["2 of 2 seats answered"], []),
     "five seats": (many(5), ["5 of 5 seats answered"], []),
+    "agreed": (agreed(), ["Trust: HIGH", "+both seats recommended", "−members can share an error"], ["+members"]),
     "plain": (collaborative(), ["Spaces.", "+3 of 3 seats answered"], ["closest draft", "one model"]),
     "absent": (one_absent(), ["2 of 3 seats", "−beta did not answer"], ["+3 of 3"]),
     "stopped": (stopped(), ["Stopped by you"], ["What the council changed", "Ask on"]),
@@ -315,7 +325,7 @@ SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.behaviour("17-answer-card", "17-decision-first", "17-say-once")
+@pytest.mark.behaviour("17-answer-card", "17-decision-first", "17-say-once", "evidence-high-limit")
 def test_the_card_of_every_shape_tells_each_thing_once(module_page: Any) -> None:
     for name, (builder, shown, missing) in SHAPES.items():
         events = add_patches(builder.entries)

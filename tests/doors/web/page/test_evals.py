@@ -11,6 +11,7 @@ import pytest
 from council.evals.blind import BlindTable, JudgementRow, Outcome, Pair
 from council.evals.dataset import Item
 from council.evals.evaluation import ArmResults, EvalTable, Evaluation, Result, parse_arms
+from council.evals.statistics import format_p_cell
 from council.runs.advice import save_result
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.server import WebServer, environment
@@ -47,19 +48,24 @@ def make_table() -> EvalTable:
     return EvalTable(Evaluation(items, tuple(arms), dataset="questions.jsonl"), found)
 
 
-@pytest.mark.behaviour("evidence-page")
+@pytest.mark.behaviour("evidence-page", "evidence-p-values", "evidence-calibration")
 def test_evaluations_are_listed_and_one_is_shown_with_its_table_and_plots(server: WebServer, look: Look, tmp_path: Path) -> None:  # fmt: skip
     seen = look().at(server.url)
     page = seen.page
     page.click("header a:has-text('Evals')")
     page.wait_for_selector("text=There is no result yet.")
-    save_result(environment(tmp_path), make_table().as_json(), tmp_path / "questions.eval", 1_790_000_000.0)
+    table = make_table().as_json()
+    save_result(environment(tmp_path), table, tmp_path / "questions.eval", 1_790_000_000.0)
     page.reload()
     page.click(".eval-list a")
     page.wait_for_selector(".evals table")
     text = " ".join(seen.text(".evals").split())
     for words in ("questions.jsonl", "What can be concluded", "60 questions", "self-consistency=collaborative", "right by trust level"):  # fmt: skip
         assert words in text
+    compared = [arm["against"]["p_value"] for arm in table["arms"] if arm["against"]]
+    cells = seen.texts(".evals td")
+    assert compared and {format_p_cell(p_value) for p_value in compared} <= set(cells)
+    assert cells.count("too few") == 2  # the calibration error of sixty answers
     assert len(seen.texts(".evals tbody tr")) == 3 and page.locator(".eval-plot .eval-span").count() > 5
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -25,10 +25,12 @@ export function answerSide(context) {
 /** The level, the facts in its favour and every reason that limits it. */
 function trustPanel(trust) {
   if (!trust) return null;
+  const inFavour = [...(trust.in_favour || [])];
+  const limit = trust.level === "HIGH" ? inFavour.splice(-1) : []; // the last row of HIGH is its limit
   const reason = (sign, label) => (text) => el("li", {}, el("b", { class: "reason-sign", "aria-label": label }, sign), text);
   return el("section", { class: "trust", role: "note", "aria-label": "Trust" },
     el("h3", {}, "Trust: ", el("span", { class: "pill", "data-tone": toneOf(trust.level) || null }, term(trust.level))),
-    el("ul", { class: "plain reasons" }, (trust.in_favour || []).map(reason("+", "in its favour:")), trust.because.map(reason("−", "against it:"))));
+    el("ul", { class: "plain reasons" }, inFavour.map(reason("+", "in its favour:")), limit.map(reason("−", "its limit:")), trust.because.map(reason("−", "against it:"))));
 }
 
 function changedPanel(m, report, context) {

@@ -52,19 +52,26 @@ function resultParts(result) {
 }
 
 const percent = (share) => (share === null || share === undefined ? "" : `${Math.round(100 * share)} %`);
-const pValue = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
+const pValue = (p) => (p < 0.001 ? "< .001" : p >= 0.9995 ? "> .999" : p.toFixed(3).replace("0.", "."));
+const price = (usd) => (usd === null ? "no price" : money(usd));
 const points = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
 
 function armTable(arms) {
-  const head = ["arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier"];
+  const head = ["arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier", "ECE, 95 %"];
   return el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, arms.map(armRow)));
 }
 
 function armRow(arm) {
   const { accuracy, against } = arm;
   const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), pValue(against.p_value), against.wrong_to_right, against.right_to_wrong] : ["", "", "", "", ""];
-  const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), arm.usd === null ? "" : money(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3)];
+  const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), price(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3), calibration(arm.calibration)];
   return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
+}
+
+/** The calibration error with its interval. Results of earlier versions have none. */
+function calibration(found) {
+  if (!found) return "";
+  return found.ece === null ? "too few" : `${found.ece.toFixed(3)} (${found.low.toFixed(3)} to ${found.high.toFixed(3)})`;
 }
 
 const blindFacts = (blind) => (blind.judges.length ? `judges ${listed(blind.judges)}` : "no comparison");
@@ -75,7 +82,7 @@ function blindTable(arms) {
 }
 
 function blindRow(arm) {
-  const used = [arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), arm.usd === null ? "" : money(arm.usd)];
+  const used = [arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), price(arm.usd)];
   const cells = arm.blind ? [...blindCells(arm.blind), ...used] : [...Array(13).fill(""), ...used];
   return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
 }
