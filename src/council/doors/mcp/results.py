@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, Union, cast, get_args, get_origin, get_type_hints
 
 from council.engine.plan_object import PlanObject
 from council.engine.records import (
@@ -83,11 +83,11 @@ REPORT_FIELDS = (
 PLAN_FIELDS = ("protocol", "seats", "calls", "packet", "cost", "warnings")
 
 
-def select_panel_fields(report: ReportObject) -> Json:
-    """Return the fields of a panel's report for a program that draws the conclusion itself."""
+def add_panel_fields(status: RunStatusObject, report: ReportObject) -> PanelResult:
+    """Return the status with the fields of a panel's report for a program that draws the conclusion itself."""
     seats = [{name: dict(seat).get(name) for name in PANEL_SEAT_FIELDS} for seat in report["seats"]]
     fields = {name: value for name, value in dict(report).items() if name in PANEL_FIELDS}
-    return {**fields, "seats": seats}
+    return cast("PanelResult", {**status, **fields, "seats": seats})
 
 
 # Schemas

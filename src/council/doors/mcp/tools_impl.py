@@ -22,7 +22,7 @@ from council.doors.mcp.results import (
     RunStatusObject,
     StartedRun,
     ToolResult,
-    select_panel_fields,
+    add_panel_fields,
 )
 from council.doors.mcp.tools import (
     MAX_WAIT_S,
@@ -370,7 +370,7 @@ class CouncilTools:
     async def read_panel(self, run: str) -> PanelResult:
         """Return the status of a panel that has ended, its answers and their comparison."""
         status = run_status(*await self.load_minutes(run))
-        return {**status, **select_panel_fields(await self.read_result(run, with_tail=False))}
+        return add_panel_fields(status, await self.read_result(run, with_tail=False))
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
         rows: list[RunRow] = []
