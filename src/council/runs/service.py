@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from council.runs.waves import Waves
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
+MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 
 
 class Convener(RunRecords):
@@ -365,6 +366,17 @@ class Convener(RunRecords):
                 given = {flag: value for flag, value in self._persisted_flags().items() if value is not None}
                 await self.store.write(run, [("detach", (json.dumps(record.setup | given, ensure_ascii=False),))])
         return run
+
+    async def requeue_after_close(self, run: str) -> str:
+        """Queue an unfinished run, also if the process that has just closed it still writes its report."""
+        for _ in range(MAX_REQUEUE_ATTEMPTS):
+            try:
+                return await self.requeue(run)
+            except RunOwned:
+                if (await self.run_state(run)).is_open:
+                    raise
+                await asyncio.sleep(REQUEUE_INTERVAL_S)
+        return await self.requeue(run)
 
     async def find_missing_keys(self, run: str) -> list[str]:
         """Return the API key variables that a run needs and that are not set. Raise if its settings need trust."""
