@@ -373,7 +373,7 @@ class RunDetail(TypedDict):
     report: Annotated[
         ReportObject,
         _described_as(Report),
-        Field(description="The report so far; its status is `incomplete` until the run ends."),
+        Field(description="The report; its status and its trust level are null until the run has ended."),
     ]
     above: Annotated[list[str], Field(description="Lines that belong above the answer: missing and limited parts.")]
     plan: PlanObject

@@ -174,8 +174,7 @@ async def get_run(run: RunId, app_state: AppStateDep) -> ApiResponse:
 @history_router.get("/runs/{run}/report", responses=REPORT_RESPONSES)
 async def get_report(run: RunId, app_state: AppStateDep, format: ReportFormat = "md") -> Response:
     """Return the report in a format. HTML is a download, so that no page with model text opens on this origin."""
-    entries = await app_state.shared_convener.entries(run)
-    minutes = await app_state.shared_convener.fold(entries)
+    minutes, entries = await app_state.shared_convener.load_minutes(run)
     headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
     parts = iter([render_mermaid(minutes)]) if format == "mermaid" else render_parts_as(minutes, format, entries)
     first = await asyncio.to_thread(next, parts, "")  # an error is a response of its own
