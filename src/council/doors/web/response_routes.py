@@ -44,7 +44,7 @@ from council.doors.web.chat_routes import (
 from council.doors.web.guard import Send
 from council.doors.web.models import ResponseStatus
 from council.doors.web.responses import ApiResponse, UnknownPreviousResponse, UnknownResponse, encode_json
-from council.doors.web.schemas import EmptyRequest, ResponseRequest, chat_responses
+from council.doors.web.schemas import NEEDS_BODY, EmptyRequest, ResponseRequest, chat_responses
 from council.doors.web.sse import RunResponse
 from council.engine.response_format import ResponseFormat
 from council.errors import RunConflict, UnknownRun, UsageError
@@ -126,6 +126,7 @@ async def get_response(
     "/{response}/cancel",
     response_model=models.ResponseBody,
     responses=chat_responses(models.EXAMPLE_RESPONSE, 404, has_body=True),
+    openapi_extra=NEEDS_BODY,
 )
 async def cancel_response(
     response: str, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None

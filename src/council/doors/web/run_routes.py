@@ -267,6 +267,7 @@ STATUS_RESPONSE: Json = {
     "status_code": 202,
     "response_model": models.RunStatusBody,
     "responses": example_responses(EXAMPLE_STATUS, 404, 409, status=202, has_body=True),
+    "openapi_extra": schemas.NEEDS_BODY,
 }
 EXAMPLE_ASK: Json = {
     "run": EXAMPLE_RUN,

@@ -237,6 +237,7 @@ class AskAnswer(BaseModel):
 
 
 Responses = dict[int | str, dict[str, Any]]
+NEEDS_BODY: Json = {"requestBody": {"required": True}}  # of an EmptyRequest, which may be null but not missing
 # Code and meaning of errors by status: those of every route, and those of some.
 COMMON_ERRORS = {
     400: ("invalid_request", "wrong Host, or the request cannot be done"),

@@ -76,6 +76,7 @@ async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
     status_code=201,
     response_model=models.SessionCode,
     responses=example_responses({"code": "…"}, status=201, has_body=True),
+    openapi_extra=schemas.NEEDS_BODY,
 )
 async def create_code(request: Request, user: UserDep, body: EmptyRequest | None = None) -> ApiResponse:
     """Create a one-time code with which a page gets the token of the server. Only for the owner."""
