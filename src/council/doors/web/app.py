@@ -125,7 +125,7 @@ def describe_api() -> Json:
     )
     for route in chain.from_iterable(router.routes for router in ROUTERS):
         if isinstance(route, APIRoute) and route.include_in_schema:
-            for method in route.methods:
+            for method in route.methods or ():
                 _correct_responses(described["paths"][route.path_format][method.lower()]["responses"], route)
     kinds: list[type[BaseModel]] = [*models.EVENT_BY_TAG.values(), models.StreamEnd]
     template = "#/components/schemas/{model}"

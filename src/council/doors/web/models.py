@@ -112,12 +112,10 @@ def make_body_model(row: Any, about: Mapping[str, str] = NO_HELP, name: str = ""
     known = vars(plan_object)  # some modules import these only for the types
     hints, marked = get_type_hints(row, localns=known), get_type_hints(row, localns=known, include_extras=True)
     for field, kind in hints.items():
-        may_be_absent = get_origin(marked[field]) is NotRequired
-        made = Field(
-            description=about.get(field),
-            alias="schema" if field == "schema" else None,
-            **({"default": None, "json_schema_extra": _drop_default} if may_be_absent else {}),
-        )
+        how: dict[str, Any] = {"description": about.get(field), "alias": "schema" if field == "schema" else None}
+        if get_origin(marked[field]) is NotRequired:
+            how |= {"default": None, "json_schema_extra": _drop_default}
+        made = Field(**how)
         shown = parts[field] if field in parts else _find_body_type(kind, about)
         named["schema_name" if field == "schema" else field] = (shown, made)
     model: type[BaseModel] = create_model(name or row.__name__, __base__=Body, __doc__=row.__doc__, **named)

@@ -360,7 +360,7 @@ EXAMPLE_OUTCOME = {
     "earlier": [],
 }
 EXAMPLE_RUN_ROW = {"id": EXAMPLE_RUN, **{one.name: one.column.example for one in list_fields(RunRow)}}
-EXAMPLE_STATEMENT = {
+EXAMPLE_STATEMENT: Json = {
     "key": "draft/alpha",
     "seat": "alpha",
     "state": "ok",
