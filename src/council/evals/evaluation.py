@@ -398,7 +398,7 @@ def grade_run(item: Item, report: ReportObject, minutes: Minutes) -> Result:
         str(report["run"]),
         item.read(text),
         None if mark is None else mark == "right",
-        report["trust"]["level"],
+        str(report["trust"]["level"]),
         share,
         {} if item.is_open else {name: item.is_right(found[0].said) for name, found in said.items()},
         tokens["in"] + tokens["out"],

@@ -109,13 +109,22 @@ def make_body_model(row: Any, about: Mapping[str, str] = NO_HELP, name: str = ""
     `about` describes fields, also those of inner objects. `parts` are the types of single fields.
     """
     named: dict[str, Any] = {}
-    hints = get_type_hints(row, localns=vars(plan_object))  # some modules import these only for the types
+    known = vars(plan_object)  # some modules import these only for the types
+    hints, marked = get_type_hints(row, localns=known), get_type_hints(row, localns=known, include_extras=True)
     for field, kind in hints.items():
-        made = Field(description=about.get(field), alias="schema" if field == "schema" else None)
+        how: dict[str, Any] = {"description": about.get(field), "alias": "schema" if field == "schema" else None}
+        if get_origin(marked[field]) is NotRequired:
+            how |= {"default": None, "json_schema_extra": _drop_default}
+        made = Field(**how)
         shown = parts[field] if field in parts else _find_body_type(kind, about)
         named["schema_name" if field == "schema" else field] = (shown, made)
     model: type[BaseModel] = create_model(name or row.__name__, __base__=Body, __doc__=row.__doc__, **named)
     return model
+
+
+def _drop_default(schema: Json) -> None:
+    """Describe a field that may be absent by its type alone."""
+    del schema["default"]
 
 
 def _find_body_type(kind: Any, about: Mapping[str, str]) -> Any:
@@ -373,7 +382,7 @@ class RunDetail(TypedDict):
     report: Annotated[
         ReportObject,
         _described_as(Report),
-        Field(description="The report so far; its status is `incomplete` until the run ends."),
+        Field(description="The report; its status and its trust level are null until the run has ended."),
     ]
     above: Annotated[list[str], Field(description="Lines that belong above the answer: missing and limited parts.")]
     plan: PlanObject
@@ -602,13 +611,27 @@ EXAMPLE_RESPONSE: Json = {
     "usage": None,
     "council": None,
 }
+EXAMPLE_RESPONSE_STREAM = (
+    "event: response.output_text.delta\n"
+    'data: {"type":"response.output_text.delta","sequence_number":3,"item_id":"msg_r2abcd","output_index":0,'
+    '"content_index":0,"delta":"Scale","logprobs":[]}\n\n'
+)
+EXAMPLE_CHAT_STREAM = (
+    'data: {"id":"chatcmpl-r2abcd","object":"chat.completion.chunk","created":1794742800,"model":"council",'
+    '"choices":[{"index":0,"delta":{"content":"Scale"},"finish_reason":null}]}\n\ndata: [DONE]\n\n'
+)
 EXAMPLE_COMPLETION: Json = {
     "id": "chatcmpl-r2abcd",
     "object": "chat.completion",
     "created": 1794742800,
     "model": "council",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Scale up."}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 812, "completion_tokens": 240, "total_tokens": 1052},
+    "usage": {
+        "prompt_tokens": 812,
+        "completion_tokens": 240,
+        "total_tokens": 1052,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    },
     "council": {
         "run": "r2abcd",
         "status": "complete",

@@ -116,9 +116,10 @@ def error_response(
     status: int, code: str, line: str, field: str = "", exit_: int = 2, *, path: str = "", details: Json | None = None
 ) -> ApiResponse:
     """Return an error in the format of the path."""
+    headers = {"www-authenticate": "Bearer"} if status == 401 else None
     if path.startswith(CHAT_PATH):
-        return ApiResponse(chat_error_json(status, code, line, field), status)
-    return ApiResponse(error_json(code, line, field, exit_, details), status)
+        return ApiResponse(chat_error_json(status, code, line, field), status, headers)
+    return ApiResponse(error_json(code, line, field, exit_, details), status, headers)
 
 
 def chat_error_json(status: int, code: str, line: str, field: str = "") -> ChatErrorBody:
@@ -148,16 +149,19 @@ async def on_council_error(request: Request, problem: Exception) -> ApiResponse:
     return error_response(status, code, line, problem.field, problem.exit_code, path=path, details=problem.details)
 
 
-async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
-    """Answer an unknown path or method."""
+async def on_http_error(request: Request, problem: Exception) -> Response:
+    """Answer an unknown path or method, and OPTIONS with the methods of a path."""
     assert isinstance(problem, HTTPException)
     path = request.url.path
+    methods = {"allow": ", ".join(request.app.state.find_methods(path))} if problem.status_code == 405 else {}
+    if methods and request.method == "OPTIONS":
+        return Response(status_code=204, headers=methods)
     code, line = {
         404: ("unknown_path", f'unknown path "{path[:200]}": see /api/openapi.json'),
         405: ("method_not_allowed", f"{request.method} is not allowed for this path: see /api/openapi.json"),
     }.get(problem.status_code, ("invalid_request", str(problem.detail)))
     answer = error_response(problem.status_code, code, line, path=path)
-    answer.headers.update(problem.headers or {})
+    answer.headers.update({**(problem.headers or {}), **methods})
     return answer
 
 

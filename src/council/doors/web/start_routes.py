@@ -53,7 +53,7 @@ async def get_docs(request: Request) -> Response:
     "/api/session",
     tags=["session"],
     response_model=models.Session,
-    responses=example_responses({"session": "open", "user": None, "scope": "admin"}, 415),
+    responses=example_responses({"session": "open", "user": None, "scope": "admin"}, has_body=True),
 )
 async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
     """Check a token, or exchange a one-time code for one.
@@ -75,7 +75,8 @@ async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
     tags=["session"],
     status_code=201,
     response_model=models.SessionCode,
-    responses=example_responses({"code": "…"}, 415, status=201),
+    responses=example_responses({"code": "…"}, status=201, has_body=True),
+    openapi_extra=schemas.NEEDS_BODY,
 )
 async def create_code(request: Request, user: UserDep, body: EmptyRequest | None = None) -> ApiResponse:
     """Create a one-time code with which a page gets the token of the server. Only for the owner."""
@@ -153,6 +154,11 @@ EXAMPLE_FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes
 EXAMPLE_PROTOCOL = {
     "name": "adversarial",
     "summary": "draft independently, attack the leading draft, rule",
+    "purpose": "Test a decision before it is made.",
+    "use": "Decide",
+    "tasks": ["ask"],
+    "cost": None,
+    "example": 'council adversarial "Shard or scale up?"',
     "seats": ["alpha", "beta", "gamma"],
     "options": {"type": "object", "properties": {}},
     "phases": [{"name": "draft", "calls": 3, "parallel": True}],
@@ -162,7 +168,16 @@ EXAMPLE_PROTOCOL = {
 }
 EXAMPLE_MEMBERS = {
     "members": [
-        {"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}
+        {
+            "member": "local:smollm2",
+            "vendor": "local",
+            "available": True,
+            "needs": "",
+            "context": 8192,
+            "price": None,
+            "line": None,
+            "retired": None,
+        }
     ],
     "protocol": "collaborative",
     "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local", "fallbacks": []}],
@@ -274,7 +289,9 @@ async def get_file_text(
     return ApiResponse(await asyncio.to_thread(preview_file, app_state.find_root(root), path))
 
 
-@start_router.post("/estimate", response_model=PlanObject, responses=example_responses(schemas.EXAMPLE_PLAN, 415))
+@start_router.post(
+    "/estimate", response_model=PlanObject, responses=example_responses(schemas.EXAMPLE_PLAN, 404, has_body=True)
+)
 async def estimate_run(body: RunRequest, app_state: AppStateDep, user: UserDep) -> ApiResponse:
     """Return the plan with its cost estimate. Spends nothing."""
     async with plan_request(body, app_state, user) as (_, plan):
@@ -285,7 +302,13 @@ async def estimate_run(body: RunRequest, app_state: AppStateDep, user: UserDep) 
     "/runs",
     status_code=201,
     response_model=models.StartedRun,
-    responses=example_responses({"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "plan": schemas.EXAMPLE_PLAN}, 415, status=201),
+    responses=example_responses(
+        {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "plan": schemas.EXAMPLE_PLAN},
+        404,
+        status=201,
+        headers=schemas.REPLAYED_HEADER,
+        has_body=True,
+    ),
 )
 async def start_run(
     body: RunRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None

@@ -115,7 +115,7 @@ def _link_commit(commit: str, remote: str) -> str:
 
 
 def _render_review(arm: str, review: CaseReview, label: str) -> Iterator[str]:
-    verdict = review.report["verdict"] or review.report["status"]
+    verdict = review.report["verdict"] or str(review.report["status"])
     label_note = "" if label == BY_RULE else f", labelled as {label}"
     run = review.report["run"]
     yield f'<h4>{_text(arm)}: {_text(verdict)} <span class="soft">run <code>{_text(run)}</code>{_text(label_note)}</span></h4>\n'
