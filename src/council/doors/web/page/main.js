@@ -9,13 +9,13 @@ import { helpDialog, bindKeys } from "./keyboard.js";
 import { railView } from "./rail.js";
 import { runView } from "./run_view.js";
 import { showTab } from "./tab_state.js";
-import { startView } from "./start_form.js";
+import { startView } from "./composer.js";
 import { themeButton } from "./theme.js";
 
 const main = el("main", { id: "main", tabindex: "-1" });
 const help = helpDialog();
 const root = document.documentElement;
-const rail = railView({ open, opened: () => route().run, compare: openComparison, removed: (run) => route().run === run && (location.hash = "#/new") });
+const rail = railView({ open, opened: () => route().run, compare: openComparison, counted: (isEmpty) => ((hasNoRuns = isEmpty), form?.showExamples(isEmpty)), removed: (run) => route().run === run && (location.hash = "#/new") });
 const banner = el("p", { class: "banner", role: "status", hidden: true });
 const BANNERS = {
   down: "The server cannot be reached: is `council serve` still running? What is shown stays, and the page reconnects by itself.",
@@ -23,8 +23,9 @@ const BANNERS = {
 };
 const COMPARE = "#compare="; // of the address of a comparison: #compare=A,B
 let shown = null;
-let form = null; // the start form that was not submitted yet
+let form = null; // the composer whose question was not started yet
 let booted = false;
+let hasNoRuns = false;
 let protocols = [];
 let people = {};
 let options = {};
@@ -78,6 +79,7 @@ function go() {
     shown = evalsView(id);
   } else {
     form ||= startView({ protocols, people, options, onStart: (id) => ((form = null), open(id), rail.load()) });
+    form.showExamples(hasNoRuns);
     shown = form; // its files and options stay while runs are looked at
     showTab("");
   }

@@ -1,0 +1,124 @@
+"""The start view: one composer with question, attachments, protocol menu, options and the price on its button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.acceptance.helpers import Workspace
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.page.conftest import run_in_thread
+from tests.doors.web.server import QUESTION, WebServer
+from tests.fake_provider import FakeProvider
+
+Look = Callable[..., Browser]
+PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
+HEIGHT = "() => document.querySelector('#question').getBoundingClientRect().height"
+
+
+@pytest.mark.behaviour("50-page-start", "50-page-composer")
+def test_the_menu_names_every_protocol_with_a_sentence_a_picture_and_a_price(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    Workspace(server.folder, provider).configure(more=PRICED)
+    seen = look().at(server.url)
+    assert seen.text(".menu-button b") == "Automatic" and not seen.page.is_visible(".protocol-menu")
+    seen.page.click(".menu-button")
+    names = seen.texts(".protocol-menu .protocol b")
+    assert names[:6] == ["Automatic", "Decide", "Review", "Research", "Rank", "Refine"]
+    assert len(names) == len(seen.texts(".protocol-menu .sentence")) == len(seen.texts(".protocol-menu .picture"))
+    prices = dict(zip(names, seen.texts(".protocol-price"), strict=True))
+    assert prices["Decide"].startswith("$") and prices["Research"] == "needs setup" and prices["Automatic"] == ""
+
+    seen.page.keyboard.press("ArrowDown")  # the first protocol after the automatic choice
+    seen.page.keyboard.press("Enter")
+    assert not seen.page.is_visible(".protocol-menu") and seen.text(".menu-button b") == "Decide"
+    seen.page.fill("#question", QUESTION)
+    seen.wait("() => document.querySelector('.go .run').innerText.startsWith('Run · at most $')")
+    assert seen.text(".plan .lead").startswith("adversarial")
+    assert seen.errors == []
+
+
+@pytest.mark.behaviour("50-page-composer")
+def test_the_question_grows_with_its_text_and_runs_with_the_keyboard(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    before = seen.page.evaluate(HEIGHT)
+    seen.page.fill("#question", QUESTION + "\n" * 12)
+    assert seen.page.evaluate(HEIGHT) > before + 100
+    seen.page.fill("#question", QUESTION)
+    assert seen.page.evaluate(HEIGHT) == before
+    seen.page.wait_for_selector(".go .run:not([disabled])")
+    seen.page.press("#question", "Control+Enter")
+    seen.page.wait_for_selector(".seat")
+
+
+@pytest.mark.behaviour("50-page-composer")
+def test_the_keyboard_starts_nothing_before_its_price_is_shown(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    with seen.page.expect_response("**/api/estimate"):
+        seen.page.fill("#question", QUESTION)
+        seen.page.press("#question", "Control+Enter")
+    seen.wait("() => document.querySelector('.go .run').innerText === 'Run · free'")
+    assert not any(url.endswith("/api/runs") for url in seen.asked)
+    assert run_in_thread(lambda: server.get("/api/runs"))["runs"] == []
+
+
+@pytest.mark.behaviour("50-page-composer")
+def test_one_line_says_which_options_are_set(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    assert seen.text(".composer-options .set") == "Cap, effort, members, files, checks"
+    assert not seen.page.is_visible("#option-max_cost")
+    seen.page.click(".composer-options > summary")
+    seen.page.fill("#question", QUESTION)
+    seen.page.fill("#option-max_cost", "0.5")
+    seen.page.select_option("#option-effort", "high")
+    seen.page.check("#option-check")
+    seen.page.wait_for_selector("#member-beta")
+    seen.page.select_option("#member-beta", "human")
+    said = seen.text(".composer-options .set")
+    assert said == "beta: human · cap $0.50 · effort: high · check the answer"
+
+
+@pytest.mark.behaviour("50-page-composer")
+def test_examples_and_filters_depend_on_the_list_of_runs(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    seen.page.wait_for_selector(".examples")
+    assert not seen.page.is_visible(".filters")
+    seen.page.fill("#question", QUESTION)
+    assert not seen.page.is_visible(".examples")
+    run_in_thread(server.run_council)
+    other = look().at(server.url)
+    other.page.wait_for_selector(".run-item")
+    assert other.page.is_visible(".filters") and not other.page.is_visible(".examples")
+
+
+@pytest.mark.behaviour("50-page-draft")
+def test_a_draft_survives_a_reload_and_belongs_to_its_tab(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    page = seen.page
+    seen.choose_protocol("judges")
+    seen.open_options()
+    page.fill("#question", "Is src/core.py sound?")
+    page.select_option("#option-preset", "security-audit")
+    page.select_option("#option-effort", "high")
+    page.check("#option-redact")
+    page.fill("#option-decisions", "Keep it.\nNo new vendor.")
+    page.wait_for_selector(".member-menus select")
+    seat = page.locator(".member-menus b").first.inner_text()
+    page.select_option(f"#member-{seat}", "human")
+    other = seen.context.new_page()
+    other.goto(server.url)
+    other.wait_for_selector("#question")
+    assert other.input_value("#question") == "" and other.inner_text(".menu-button b") == "Automatic"
+    other.fill("#question", "Another question")
+
+    page.reload()
+    with page.expect_request("**/api/estimate") as sent:
+        page.wait_for_selector("#question")
+    assert page.input_value("#question") == "Is src/core.py sound?"
+    assert sent.value.post_data_json == {
+        "question": "validate Is src/core.py sound?", "protocol": "judges", "options": {"preset": "security-audit"},
+        "effort": "high", "redact": True, "decisions": ["Keep it.", "No new vendor."], "seats": {seat: "human"},
+    }  # fmt: skip
+    assert other.input_value("#question") == "Another question"
