@@ -17,6 +17,7 @@ EXAMPLES = 10  # of each operation and mode
 OPERATIONS = [
     ("POST", "/api/session"), ("POST", "/api/codes"), ("GET", "/api/protocols"), ("GET", "/api/members"), ("GET", "/api/roots"), ("GET", "/api/files"),
     ("GET", "/api/files/search"), ("GET", "/api/files/text"), ("GET", "/api/options"),
+    ("POST", "/api/attachments"), ("GET", "/api/attachments"), ("GET", "/api/attachments/{id}"), ("DELETE", "/api/attachments/{id}"),
     ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("DELETE", "/api/runs/{run}"), ("PATCH", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
     ("GET", "/api/stream"), ("GET", "/api/runs/{run}/report"), ("GET", "/api/runs/{run}/positions"), ("GET", "/api/runs/{run}/attempts"), ("GET", "/api/runs/{run}/packet"),
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
@@ -27,12 +28,14 @@ OPERATION_IDS = {
     "open_session", "create_code", "get_protocols", "get_members", "get_roots", "get_files", "estimate_run", "start_run", "get_runs",
     "get_run", "delete_run", "stream_run", "stream_runs", "get_report", "get_positions", "get_attempts", "get_packet", "cancel_run", "resume_run", "fork_run",
     "get_asks", "answer_ask", "get_spend", "get_evals", "get_eval", "get_options", "get_found_files", "get_file_text", "change_run", "record_outcome",
+    "upload_attachment", "get_attachments", "get_attachment", "delete_attachment",
     "list_models", "get_model", "create_chat_completion",
 }  # fmt: skip
 IDLE = (
     "/api/protocols",
     "/api/members",
     "/api/roots",
+    "/api/attachments",
     "/api/options",
     "/api/evals",
     "/v1/models",
@@ -41,7 +44,7 @@ CASES = [
     pytest.param(method, path, mode, id=f"{method} {path} {mode.value}")
     for method, path in OPERATIONS
     for mode in GenerationMode
-    if mode is GenerationMode.POSITIVE or path not in IDLE
+    if mode is GenerationMode.POSITIVE or method == "POST" or path not in IDLE
 ]
 SETTINGS = settings(
     max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -16,7 +17,16 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
-from council.doors.web import access, chat_routes, eval_routes, models, responses, run_routes, start_routes
+from council.doors.web import (
+    access,
+    chat_routes,
+    eval_routes,
+    models,
+    responses,
+    run_routes,
+    start_routes,
+    upload_routes,
+)
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.doors.web.health_routes import HEALTH_ROUTES
@@ -25,6 +35,7 @@ from council.types import Json
 
 ROUTERS = (
     start_routes.start_router,
+    upload_routes.upload_router,
     run_routes.history_router,
     eval_routes.eval_router,
     run_routes.action_router,
@@ -116,7 +127,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with app_state.owner.run_worker(app_state.shared_convener):
             await app_state.forget_requests()
             app_state.has_started = True
-            yield
+            removal = asyncio.create_task(app_state.uploads.keep_removing())
+            try:
+                yield
+            finally:
+                removal.cancel()
     except CouncilError as error:
         if not app_state.has_started:
             app_state.start_error = error

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from council import events as ev
 from council.doors import chat, limits
+from council.doors.web import uploads
 from council.engine import plan_object
 from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
@@ -130,6 +131,19 @@ def _find_body_type(kind: Any, about: Mapping[str, str]) -> Any:
 
 
 # Start
+
+
+UPLOAD_HELP = {
+    "media_type": "Recognised from the content.",
+    "expires": "Unix time at which it is removed, if no run has taken it.",
+}
+Upload = make_body_model(uploads.Upload, UPLOAD_HELP)
+
+
+class UploadContent(Upload):  # type: ignore[misc, valid-type]
+    """An uploaded attachment with its content."""
+
+    data: Annotated[str, Field(description="The bytes in base64.")]
 
 
 ProtocolInfo: Any = make_body_model(

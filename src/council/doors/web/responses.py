@@ -23,6 +23,7 @@ from council.doors.web.models import (
     SeatRow,
     StatementRow,
 )
+from council.doors.web.uploads import UnknownUpload
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.errors import (
@@ -69,6 +70,7 @@ COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
     Forbidden: (403, "forbidden"),
     UnknownModel: (404, "model_not_found"),
     UnknownEval: (404, "unknown_eval"),
+    UnknownUpload: (404, "unknown_attachment"),
     KeyReused: (422, "idempotency_key_reused"),
     UnknownRun: (404, "unknown_run"),
     RunOwned: (409, "run_owned"),

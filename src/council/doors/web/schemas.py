@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP
 from council.doors.web.models import Body, ChatErrorBody, ErrorBody
 from council.doors.web.responses import error_json
+from council.doors.web.uploads import ID_PATTERN
 from council.store.interface import RunRow, list_fields
 from council.types import Json
 
@@ -46,6 +47,15 @@ class Attachment(BaseModel):
     data: str | None = Field(
         default=None, description="The bytes in base64: PNG, JPEG, WebP, GIF, PDF or text. At most 15 MB in all."
     )
+
+
+EXAMPLE_UPLOAD = {
+    "id": "5b1f0c7de0a94d0c8a5f5b2f3c1d7e90",
+    "name": "plan.md",
+    "media_type": "text/plain",
+    "bytes": 20,
+    "expires": 1797507600.0,
+}
 
 
 class RunRequest(BaseModel):
@@ -88,6 +98,11 @@ class RunRequest(BaseModel):
     )
     attachments: list[Attachment] = Field(
         default_factory=list, max_length=50, description="Images, PDFs and text files that are sent with the question."
+    )
+    uploads: list[Annotated[str, Field(pattern=ID_PATTERN)]] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Attachments that were uploaded before, by id. The run takes them over: they are removed once it is queued.",
     )
     effort: Literal["low", "medium", "high"] | None = Field(default=None, description=EFFORT_HELP)
     continues: str | None = Field(

@@ -122,3 +122,60 @@ def test_a_draft_survives_a_reload_and_belongs_to_its_tab(server: WebServer, loo
         "effort": "high", "redact": True, "decisions": ["Keep it.", "No new vendor."], "seats": {seat: "human"},
     }  # fmt: skip
     assert other.input_value("#question") == "Another question"
+
+
+ATTACH = """([name, type, base64]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(atob(base64), one => one.charCodeAt(0))], name, { type }));
+    document.querySelector('.start').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+RED_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+
+
+@pytest.mark.behaviour("50-page-draft", "50-page-attachments")
+def test_attachments_survive_a_reload_until_they_expire(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    page = seen.page
+    page.fill("#question", QUESTION)
+    page.set_input_files("input[type=file]", {"name": "plan.md", "mimeType": "text/markdown", "buffer": b"Move it."})
+    page.evaluate(ATTACH, ["chart.png", "image/png", RED_PIXEL])
+    seen.wait("() => document.querySelectorAll('.attached li:not([data-busy])').length === 2")
+    other = seen.context.new_page()
+    other.goto(server.url)
+    other.wait_for_selector("#question")
+    assert other.locator(".attached li").count() == 0
+
+    page.reload()
+    seen.wait("() => document.querySelector('.attached .thumb')?.naturalWidth === 1")
+    assert [text.split("\n")[:2] for text in seen.texts(".attached li")] == [["plan.md", "8 B"], ["chart.png", "69 B"]]
+    page.click("button[aria-label='Remove chart.png']")
+    page.wait_for_selector(".go .run:not([disabled])")
+    assert "1 file" in seen.text(".plan")
+
+    uploads = server.app_state.uploads
+    uploads.remove("", [one["id"] for one in uploads.find_all("")])  # as after a day
+    page.reload()
+    seen.wait(
+        "() => document.querySelector('.attachments-field .problem')?.innerText.startsWith('\"plan.md\" is no longer kept')"
+    )
+    assert seen.texts(".attached li") == []
+    page.wait_for_selector(".go .run:not([disabled])")
+    assert {line for line in seen.errors if "400" not in line} == set()  # no seat of this server can see an image
+
+
+@pytest.mark.behaviour("50-page-attachments")
+def test_a_run_takes_its_attachments_and_the_next_question_starts_without(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    seen.page.fill("#question", QUESTION)
+    seen.page.set_input_files("input[type=file]", {"name": "a.md", "mimeType": "text/markdown", "buffer": b"Move it."})
+    seen.wait("() => document.querySelectorAll('.attached li:not([data-busy])').length === 1")
+    seen.page.wait_for_selector(".go .run:not([disabled])")
+    seen.page.click(".go .run")
+    seen.page.wait_for_selector(".seat")
+    run = seen.page.url.rpartition("/")[2]
+    seen.go("/new")
+    assert (seen.page.input_value("#question"), seen.texts(".attached li")) == ("", [])
+    assert run_in_thread(lambda: server.get("/api/attachments")) == []
+    run_in_thread(lambda: server.wait_for_end(run))
+    packet = run_in_thread(lambda: server.get(f"/api/runs/{run}/packet"))
+    assert packet["receipt"]["files"] == ["attached/a.md"]

@@ -502,11 +502,15 @@ def test_the_form_offers_examples_every_option_and_attachments(server: WebServer
     page.evaluate(PASTE, "Costs of the archive. " * 300)
     seen.wait("() => document.querySelectorAll('.picked li').length === 2")
     page.fill("#question", "review this plan")
-    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and "pasted" not in one.post_data) as sent:
+    seen.wait("() => !document.querySelector('.attached [data-busy]')")
+    kept = {one["name"]: one["id"] for one in run_in_thread(lambda: server.get("/api/attachments"))}
+    assert {*kept} == {"plan.md", "pasted.txt"}
+    gone = kept.pop("pasted.txt")
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and gone not in one.post_data) as sent:
         page.click("button[aria-label='Remove pasted.txt']")
     assert sent.value.post_data_json == {
         "question": "validate review this plan", "protocol": "judges", "options": {"preset": "security-audit"}, "effort": "high", "redact": True,
-        "decisions": ["Keep the archive, for now.", "No new vendor."], "attachments": [{"name": "plan.md", "text": "Move the archive."}],
+        "decisions": ["Keep the archive, for now.", "No new vendor."], "uploads": [kept["plan.md"]],
     }  # fmt: skip
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
 
@@ -533,10 +537,15 @@ def test_the_form_offers_examples_every_option_and_attachments(server: WebServer
     shown = "[...document.querySelectorAll('.picked .thumb')].filter(one => one.naturalWidth === 1)"
     seen.wait(f"() => {shown}.length === 2")
     assert {"image.png", "image-2.png"} < set(page.locator(".attached code").all_inner_texts())
-    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and "image-2" not in one.post_data) as sent:
+    seen.wait("() => !document.querySelector('.attached [data-busy]')")
+    kept = {one["name"]: one["id"] for one in run_in_thread(lambda: server.get("/api/attachments"))}
+    second = kept.pop("image-2.png")
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and second not in one.post_data) as sent:
         page.click("button[aria-label='Remove image-2.png']")
-    assert {"name": "image.png", "data": RED_PIXEL} in sent.value.post_data_json["attachments"]
-    seen.wait("() => document.querySelector('.composer > .problem').innerText.includes('can see \"attached/image.png\"')")
+    assert sorted(sent.value.post_data_json["uploads"]) == sorted(kept.values())
+    seen.wait(
+        "() => document.querySelector('.composer > .problem').innerText.includes('can see \"attached/image.png\"')"
+    )
 
 
 @pytest.mark.behaviour("50-page-human")

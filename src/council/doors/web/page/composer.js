@@ -116,6 +116,7 @@ export function startView({ protocols, people, options: common, onStart }) {
     showExamples();
     if (!question.value.trim() && !files.value().length) return setChildren(plan, el("p", { class: "soft" }, "The plan and its price appear here as you type. Nothing is spent until you press Run."));
     setAttr(plan, "data-old", "yes");
+    if (attachments.isBusy()) return undefined; // it calls again when it is done
     timer = setTimeout(estimate, DEBOUNCE_MS);
     return undefined;
   }
