@@ -30,6 +30,7 @@ CHAT_OPERATIONS = frozenset(
         "get_options",
         "get_members",
         "get_roots",
+        "get_setup",
         "upload_attachment",
         "get_attachments",
         "get_attachment",

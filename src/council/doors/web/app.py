@@ -24,6 +24,7 @@ from council.doors.web import (
     models,
     responses,
     run_routes,
+    setup_routes,
     start_routes,
     upload_routes,
 )
@@ -36,6 +37,7 @@ from council.types import Json
 ROUTERS = (
     start_routes.start_router,
     upload_routes.upload_router,
+    setup_routes.setup_router,
     run_routes.history_router,
     eval_routes.eval_router,
     run_routes.action_router,
@@ -50,6 +52,7 @@ TAGS = [
     {"name": "acting", "description": "Act on a run."},
     {"name": "events", "description": "Follow runs."},
     {"name": "chat", "description": "Use a council as a model, with any client of the OpenAI API."},
+    {"name": "setup", "description": "Set up keys and search on the machine of the server."},
     {"name": "session", "description": "Check a token."},
 ]
 NO_TELEMETRY: TelemetryConfig = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP
 from council.doors.web.models import Body, ChatErrorBody, ErrorBody
@@ -123,6 +123,25 @@ class RunRequest(BaseModel):
         title="Maximum cost, in dollars",
         description="In dollars; at most the owner's limit.",
     )
+
+
+class KeyRequest(BaseModel):
+    model_config = _model_config({"name": "anthropic", "key": "the API key"})
+
+    name: str = Field(max_length=200, description="Vendor, see /api/setup.")
+    key: SecretStr = Field(description="Its API key. It is stored in the system keyring, and part of no response.")
+
+
+class SearchRequest(BaseModel):
+    """A search provider: one that takes a key, or one that takes an address."""
+
+    model_config = _model_config({"name": "searxng", "address": "http://127.0.0.1:8888"})
+
+    name: str = Field(max_length=200, description="Search provider, see /api/setup.")
+    key: SecretStr = Field(
+        default=SecretStr(""), description="Its API key. It is stored in the system keyring, and part of no response."
+    )
+    address: str = Field(default="", max_length=2000, description="Its address, if it takes one.")
 
 
 class ForkRequest(BaseModel):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+
+from council.runs.service import Convener
+from council.runs.tokens import add_token
 
 from tests.acceptance.helpers import Workspace
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.server import QUESTION, WebServer
-from tests.fake_provider import FakeProvider
+from tests.fake_provider import FakeProvider, Reply
+from tests.settings.memory_keyring import Ring, use_ring
 
 Look = Callable[..., Browser]
 PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
@@ -179,3 +185,81 @@ def test_a_run_takes_its_attachments_and_the_next_question_starts_without(server
     run_in_thread(lambda: server.wait_for_end(run))
     packet = run_in_thread(lambda: server.get(f"/api/runs/{run}/packet"))
     assert packet["receipt"]["files"] == ["attached/a.md"]
+
+
+KEY = "-".join(["sk", "ant", "typed", "0123456789abcdef"])
+
+
+@pytest.fixture
+def ring() -> Iterator[Ring]:
+    with use_ring() as ring:
+        yield ring
+
+
+@pytest.fixture
+def bare_server(server: WebServer, provider: FakeProvider) -> WebServer:
+    """A server without keys, whose vendor is the fake provider in the user's own settings."""
+    (server.folder / "council.toml").unlink()
+    own = Path(server.env["XDG_CONFIG_HOME"]) / "council" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f'[providers.anthropic]\nbase_url = "{provider.base("anthropic")}"\n')
+    return server
+
+
+@pytest.mark.behaviour("50-page-setup")
+def test_a_key_is_added_on_the_page_and_the_composer_is_usable_at_once(
+    bare_server: WebServer, provider: FakeProvider, ring: Ring, look: Look
+) -> None:
+    seen = look().at(bare_server.url)
+    page = seen.page
+    page.fill("#question", QUESTION)
+    assert "No vendor is set up yet" in seen.text(".missing")
+    provider.script("/models", Reply(status=401, error={"message": "this key was revoked"}))
+    page.click(".missing button")
+    page.fill("#setup-key-value", KEY)
+    page.keyboard.press("Enter")
+    seen.wait("() => document.querySelector('.result.problem')?.innerText.includes('this key was revoked')")
+    page.click(".setup-part:has(#setup-key) button[type=submit]")
+    seen.wait("() => document.querySelector('.result.good')?.innerText === 'Anthropic is set up: 3 models.'")
+    page.click(".setup-dialog button:has-text('Close')")
+
+    assert not page.is_visible(".missing") and page.input_value("#question") == QUESTION
+    seen.wait("() => document.querySelector('.go .run').innerText.startsWith('Run · at most $')")
+    assert ring.held == {("council", "ANTHROPIC_API_KEY"): KEY}
+    everywhere = "() => [document.documentElement.outerHTML, ...document.querySelectorAll('input')].map(one => one.value ?? one).join() + JSON.stringify([{ ...sessionStorage }, { ...localStorage }]) + location.href"
+    assert KEY not in page.evaluate(everywhere)
+    assert not any(KEY in url for url in seen.asked)
+
+
+@pytest.mark.behaviour("50-page-setup")
+def test_a_protocol_that_needs_search_offers_its_setup(server: WebServer, ring: Ring, look: Look) -> None:
+    seen = look().at(server.url)
+    assert not seen.page.is_visible(".missing")
+    seen.choose_protocol("general")
+    assert seen.text(".missing span") == "Research needs a search provider."
+    seen.page.click(".missing button")
+    seen.page.select_option("#setup-search", "brave")
+    seen.page.fill("#setup-search-value", KEY)
+    seen.page.keyboard.press("Enter")
+    seen.wait("() => document.querySelector('.result.good')?.innerText.startsWith('Brave is set up: not tested')")
+    seen.page.keyboard.press("Escape")
+    assert not seen.page.is_visible(".missing") and seen.text(".menu-button b") == "Research"
+    seen.page.click(".menu-button")
+    assert "needs setup" not in seen.text(".protocol-menu")
+    assert seen.errors == []
+
+
+@pytest.mark.behaviour("50-page-setup")
+def test_a_user_reads_who_can_set_up_a_vendor(bare_server: WebServer, look: Look) -> None:
+    async def add() -> str:
+        convener = Convener(bare_server.folder, bare_server.env)
+        try:
+            return await add_token(convener.store, "ann", "runs", None)
+        finally:
+            await convener.close()
+
+    token = run_in_thread(lambda: asyncio.run(add()))
+    seen = look().at(bare_server.url.replace(bare_server.token, token))
+    assert "can only be set up by the owner of the server" in seen.text(".missing")
+    assert seen.page.locator(".missing button").count() == 0
+    assert seen.errors == []

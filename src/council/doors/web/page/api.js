@@ -123,6 +123,7 @@ async function parseResponse(response) {
   const message = value?.error?.message;
   const error = new Error(typeof message === "string" ? message : statusMessage(response.status));
   error.status = response.status;
+  error.code = value?.error?.code;
   throw error;
 }
 

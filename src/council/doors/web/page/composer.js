@@ -3,6 +3,7 @@
 import { attachmentList } from "./attachments.js";
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { filePicker } from "./file_picker.js";
+import { capital } from "./format.js";
 import { loadDraft, removeDraft, saveDraft } from "./draft.js";
 import { optionPanel } from "./option_panel.js";
 import { planNodes, runLabel } from "./plan_view.js";
@@ -16,25 +17,27 @@ const EXAMPLES = [
   "Rank these names for a backup service: Second Copy, Keepsafe, Tidepool, Northbox",
 ];
 
-/** `people` is the response of /api/members, `options` that of /api/options. */
-export function startView({ protocols, people, options: common, onStart }) {
+/** `people` is the response of /api/members, `options` that of /api/options, `setup` that of /api/setup. */
+export function startView({ protocols, people, options: common, setup, openSetup, onStart }) {
   const stored = loadDraft();
   const question = el("textarea", { id: "question", rows: "3", required: true, placeholder: "Should we …?", oninput: () => (grow(), changed()), onkeydown });
   const attachments = attachmentList(changed);
   const files = filePicker(changed);
   const members = availableMembers(people);
   const menus = { rosters: people.rosters || [], presets: people.presets || [], members: members.map((name) => ({ name })) };
-  const options = optionPanel({ common, menus, files: files.node, members, changed });
-  const menu = protocolMenu(protocols, (name) => (showProtocol(name), changed()));
+  const keyButton = setup.refused ? null : button("Add a key …", () => openSetup("key"));
+  const options = optionPanel({ common, menus, files: files.node, members, keyButton, changed });
+  const menu = protocolMenu(protocols, (name) => (showProtocol(name), changed()), setup.refused ? null : () => openSetup("search"));
   const submit = button("Run", null, { class: "primary run", type: "submit", disabled: true, title: "Ctrl+Enter or ⌘Enter" });
   const plan = el("div", { class: "plan", "aria-live": "polite" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
+  const missing = el("div", { class: "missing", role: "status", hidden: true });
   const examples = el("section", { class: "examples", "aria-label": "Example questions", hidden: true }, el("h2", { class: "eyebrow" }, "For example"),
     el("ul", { class: "plain" }, EXAMPLES.map((text) => el("li", {}, button(text, () => useExample(text), { class: "example" })))));
   const node = el("form", { class: "start", onsubmit: run, ondragover, ondragleave: () => setAttr(node, "data-drop", null), ondrop, onpaste: attachments.takePaste },
     el("h1", {}, "What should the council answer?"),
     el("div", { class: "composer" },
-      el("label", { for: "question", class: "visually-hidden" }, "Question"), question, attachments.node, problem,
+      el("label", { for: "question", class: "visually-hidden" }, "Question"), question, attachments.node, missing, problem,
       el("div", { class: "go" }, attachments.button, menu.node, submit),
       options.node),
     el("section", { class: "estimate", "aria-label": "Plan and cost" }, plan), examples);
@@ -52,7 +55,21 @@ export function startView({ protocols, people, options: common, onStart }) {
   }
 
   function showProtocol(name) {
-    options.showProtocol(protocols.find((one) => one.name === name));
+    const chosen = protocols.find((one) => one.name === name);
+    options.showProtocol(chosen);
+    showMissing(chosen);
+  }
+
+  /** Say what has to be set up before real members, or this protocol, can answer. */
+  function showMissing(protocol) {
+    if (!hasVendor(people)) return sayMissing("No vendor is set up yet, so only the small embedded model can answer.", "Add a key", "key");
+    const needsSearch = protocol?.note && protocol.calls;
+    return needsSearch ? sayMissing(`${protocol.use || protocol.name} needs a search provider.`, "Set up search", "search") : (missing.hidden = true);
+  }
+
+  function sayMissing(line, label, part) {
+    missing.hidden = false;
+    setChildren(missing, el("span", {}, line), setup.refused ? el("span", { class: "soft" }, `${capital(setup.refused)}.`) : button(label, () => openSetup(part), { class: "primary" }));
   }
 
   /** Make the field as high as its text, where the style sheet cannot. */
@@ -149,6 +166,7 @@ export function startView({ protocols, people, options: common, onStart }) {
   function fail(error) {
     setChildren(plan);
     setText(problem, error.message);
+    if (error.code === "search_not_enabled") sayMissing("This question needs a search provider.", "Set up search", "search");
     problem.hidden = false;
   }
 
@@ -174,3 +192,5 @@ export function startView({ protocols, people, options: common, onStart }) {
 }
 
 const availableMembers = (people) => (people.members || []).filter((one) => one.available && one.member.includes(":")).map((one) => one.member);
+
+const hasVendor = (people) => (people.seats || []).some((seat) => seat.vendor !== "local");

@@ -9,8 +9,8 @@ import { seatsOf } from "./plan_view.js";
 const GROUPS = { Members: ["cheap", "models", "exclude_family"], Material: ["look", "redact", "skip_secrets", "decisions"], Limits: ["max_cost", "effort", "check"] };
 const LAST_GROUP = "Limits";
 
-/** `common` describes the options of every run, `menus` has the names of each kind of choice, `files` is the picker of files of the server. */
-export function optionPanel({ common, menus, files, members, changed }) {
+/** `common` describes the options of every run, `menus` has the names of each kind of choice, `files` is the picker of files of the server, `keyButton` opens the setup of another vendor. */
+export function optionPanel({ common, menus, files, members, keyButton, changed }) {
   const described = common?.properties || {};
   const parts = Object.fromEntries(Object.keys(GROUPS).map((group) => [group, optionFields({ properties: pick(described, group) }, changed, menus)]));
   const seats = new Map(); // seat → chosen member
@@ -27,7 +27,7 @@ export function optionPanel({ common, menus, files, members, changed }) {
     el("div", { class: "option-groups" },
       ownGroup,
       group("Limits and checks", parts.Limits.node),
-      group("Members", seatHint, seatList, parts.Members.node),
+      group("Members", seatHint, seatList, keyButton, parts.Members.node),
       group("Material of this server", files, parts.Material.node)));
   let fields = null;
   let protocol = null;
