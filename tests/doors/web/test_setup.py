@@ -1,4 +1,4 @@
-"""Keys and search that the owner sets up from the page: tested without cost, stored in the keyring, and shown nowhere."""
+"""Keys and search that the owner sets up from the page: tested without cost, stored privately, and shown nowhere."""
 
 from __future__ import annotations
 

@@ -169,10 +169,10 @@ UPLOAD_HELP = {
     "media_type": "Recognised from the content.",
     "expires": "Unix time at which it is removed, if no run has taken it.",
 }
-Upload = make_body_model(uploads.Upload, UPLOAD_HELP)
+Upload: Any = make_body_model(uploads.Upload, UPLOAD_HELP)
 
 
-class UploadContent(Upload):  # type: ignore[misc, valid-type]
+class UploadContent(Upload):  # type: ignore[misc]
     """An uploaded attachment with its content."""
 
     data: Annotated[str, Field(description="The bytes in base64.")]

@@ -41,13 +41,14 @@ function row(protocol, pick, setUp) {
   const id = `protocol-${protocol.name || "auto"}`;
   const name = nameOf(protocol);
   const needsSetup = Boolean(protocol.note && protocol.calls);
+  const canSetUp = Boolean(needsSetup && setUp);
   return el("div", { class: "protocol-row" },
     el("label", { class: "protocol", for: id },
       el("input", { type: "radio", name: "protocol", id, value: protocol.name, checked: !protocol.name, onchange: () => pick(protocol.name) }),
       protocol.phases?.length ? protocolDiagram(protocol.phases) : el("span", { class: "picture auto", "aria-hidden": "true" }, "Aa"),
       el("span", { class: "protocol-text" }, el("b", {}, name), protocol.name && protocol.name !== name.toLowerCase() && el("span", { class: "hint" }, ` ${protocol.name}`), el("span", { class: "hint sentence" }, capital(protocol.purpose || protocol.summary || ""))),
-      el("span", { class: "protocol-price" }, protocol.note ? el("span", { class: "notice", title: protocol.note }, needsSetup ? "needs setup" : "cannot run now") : priceOf(protocol.cost))),
-    needsSetup && setUp && button("Set up", setUp, { "aria-label": `Set up ${name}` }));
+      el("span", { class: "protocol-price" }, protocol.note ? !canSetUp && el("span", { class: "notice", title: protocol.note }, needsSetup ? "needs setup" : "cannot run now") : priceOf(protocol.cost))),
+    canSetUp && button("Set up", setUp, { title: protocol.note, "aria-label": `Set up ${name}` }));
 }
 
 const priceOf = (cost) => (cost ? (cost.worst > 0 ? money(cost.worst) : "free") : "");

@@ -8,12 +8,12 @@ const FOUND = { environment: "set in the environment", keyring: "stored", settin
 
 /** Return {node, show(setup), open(part)}. `saved` is called after something was stored. */
 export function setupDialog(saved) {
-  const vendors = part("key", "Models", "API key of a vendor", "Tested by listing its models, which costs nothing.", saved);
-  const search = part("search", "Search", "Search provider", "The protocol Research answers from search results.", saved);
+  const vendors = part("key", "Models", "Vendor", "Tested by listing its models, which costs nothing.", saved);
+  const search = part("search", "Search", "Provider", "The protocol Research answers from search results.", saved);
   const problem = el("p", { class: "problem", hidden: true });
   const node = el("dialog", { class: "setup-dialog", "aria-labelledby": "setup-title", onclose: () => (vendors.clear(), search.clear()) },
     el("h2", { id: "setup-title" }, "Set up models and search"),
-    el("p", { class: "soft" }, "Keys are stored in the keyring of this computer, as with `council keys set`. This page does not keep them."),
+    el("p", { class: "soft" }, "Keys are stored in the keyring of this computer, as with ", el("code", {}, "council keys set"), ". This page does not keep them."),
     problem, vendors.node, search.node, el("div", { class: "bar end" }, button("Close", () => node.close())));
 
   function show(setup) {
@@ -51,7 +51,7 @@ function part(path, title, label, hint, saved) {
     const before = select.value;
     items = found;
     canStoreKeys = !isBlocked;
-    setChildren(select, items.map((one) => el("option", { value: one.name }, `${one.name} (${FOUND[one.found]})`)));
+    setChildren(select, items.map((one) => el("option", { value: one.name }, `${capital(one.name)} (${FOUND[one.found]})`)));
     select.value = items.some((one) => one.name === before) ? before : (items.find((one) => !one.found) || items[0])?.name || "";
     showField();
   }
