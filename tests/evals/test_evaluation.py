@@ -9,6 +9,7 @@ import pytest
 from council.errors import UsageError
 from council.evals.dataset import Item
 from council.evals.evaluation import Arm, ArmResults, EvalTable, Evaluation, Result, format_table, parse_arms
+from council.final_answers.marks import Mark
 
 COUNCIL = Arm("refine", "refine")
 
@@ -22,7 +23,9 @@ def answer(
     share: float | None = None,
     usd: float | None = 0.5,
 ) -> Result:
-    return Result("r1", text, right, trust, share, seats or {}, tokens, 4, usd, 2.0, members=("sim:m1",), chair="sim:c")
+    mark: Mark = "right" if right else "wrong" if text == "1" else "ambiguous" if text else "unreadable"
+    used = (tokens, 4, usd, 2.0)
+    return Result("r1", text, right, trust, share, seats or {}, *used, members=("sim:m1",), chair="sim:c", mark=mark)
 
 
 def arm_of(*results: Result, arm: Arm = COUNCIL) -> ArmResults:
@@ -107,6 +110,18 @@ def test_the_table_lists_trust_only_of_councils() -> None:
 def test_unreadable_answers_count_as_wrong_and_are_counted() -> None:
     lines = make_table([answer(False, text=""), answer(True)], [answer(True)] * 2).conclude()
     assert "refine: 1 of 2 answers have no readable final answer and count as wrong." in lines
+
+
+@pytest.mark.behaviour("evidence-ambiguous")
+def test_ambiguous_answers_are_counted_apart_from_wrong_and_unreadable_ones() -> None:
+    rows = [answer(True), answer(False), answer(False, text="4 or 5"), answer(False, text="")]
+    table = make_table(rows, [answer(True)] * 4)
+    found = table.as_json()["arms"][0]
+    assert (found["ambiguous"], found["unreadable"], found["accuracy"]["mean"]) == (1, 1, 0.25)
+    lines = table.conclude()
+    assert "refine: 1 of 4 answers are ambiguous (two readings fit, or two final answers) and count as wrong." in lines
+    head, first = format_table(table).splitlines()[:2]
+    assert head.split()[3:5] == ["%", "ambiguous"] and " 1 " in first
 
 
 @pytest.mark.parametrize(

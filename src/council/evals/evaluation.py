@@ -50,9 +50,10 @@ from council.evals.statistics import (
     read_interval,
     reliability,
 )
+from council.final_answers.marks import Mark
 from council.money import Price, format_usd
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
-from council.runs.batch_rows import InputRow
+from council.runs.batch_rows import COMMON_OPTIONS, InputRow, list_option_kinds, option_name
 from council.runs.eval_object import (
     CalibrationObject,
     ComparisonObject,
@@ -151,15 +152,29 @@ def choose_base(arms: Sequence[Arm], wanted: str | None) -> str:
 
 
 def split_arm(text: str) -> tuple[str, dict[str, str | bool]]:
-    """Return the name and the options of an arm such as `advisors:rounds=3`."""
-    name, *pairs = text.split(":")
+    """Return the name and the options of an arm such as `advisors:rounds=3` or `judges:models=a+b`."""
+    name, *pairs = _join_members(text.split(":"))
     options: dict[str, str | bool] = {}
     for pair in pairs:
         key, mark, value = pair.partition("=")
         if not key or (mark and not value):
             raise UsageError(f'the arm "{text}" has the option "{pair}": write NAME=VALUE, as in advisors:rounds=3')
-        options[key.strip()] = value.strip() if mark else True
+        is_list = option_name(key) in (*COMMON_OPTIONS["names"], *COMMON_OPTIONS["seats"])
+        options[key.strip()] = (value.strip().replace("+", ",") if is_list else value.strip()) if mark else True
     return name, options
+
+
+def _join_members(parts: Sequence[str]) -> list[str]:
+    """Join the parts of an arm that are one list of members, whose names may contain a colon too."""
+    joined: list[str] = []
+    for part in parts:
+        before = option_name(joined[-1].partition("=")[0]) if joined else ""
+        is_list = before in (*COMMON_OPTIONS["names"], *COMMON_OPTIONS["seats"])
+        if is_list and option_name(part.partition("=")[0]) not in list_option_kinds():
+            joined[-1] += f":{part}"
+        else:
+            joined.append(part)
+    return joined
 
 
 def _parse_arm(text: str) -> Arm:
@@ -251,7 +266,8 @@ class Evaluation:
         if arm.is_council:
             options |= arm.options
         else:
-            options["options"] = arm.options | {"grader": item.grader, "choices": list(item.choices)}
+            reader: Json = {"grader": item.grader, "choices": list(item.choices)}
+            options["options"] = arm.options | reader | ({"items": item.items} if item.items else {})
         if arm.has_one_member:
             options.pop("seat_count", None)
             if models := self.defaults.get("models"):
@@ -342,6 +358,7 @@ class Result:
     text: str = ""  # the whole answer, for a panel that grades or compares
     members: tuple[str, ...] = ()  # that answered in the seats
     chair: str = ""  # the member that answered as the chair
+    mark: Mark | None = None  # of the answer; None for an open question
 
     def used(self, equal: str) -> float:
         return float(self.tokens if equal == "tokens" else self.calls if equal == "calls" else self.usd or 0.0)
@@ -359,10 +376,11 @@ def grade_run(item: Item, report: ReportObject, minutes: Minutes) -> Result:
         known = [one for one in last if one]
         share = known.count(answer) / len(known) if len(known) > 1 and answer else None
     tokens, chair = report["tokens"], report["chair"]
+    mark = None if item.is_open else item.mark(text)
     return Result(
         str(report["run"]),
         item.read(text),
-        None if item.is_open else item.is_right(text),
+        None if mark is None else mark == "right",
         report["trust"]["level"],
         share,
         {} if item.is_open else {name: item.is_right(found[0].said) for name, found in said.items()},
@@ -373,6 +391,7 @@ def grade_run(item: Item, report: ReportObject, minutes: Minutes) -> Result:
         text,
         tuple(seat["served_by"] for seat in report["seats"] if seat["served_by"]),
         (chair["served_by"] if chair else None) or "",
+        mark,
     )
 
 
@@ -381,7 +400,7 @@ def apply_grades(item: Item, result: Result, grades: Mapping[str, bool]) -> Resu
     if item.grader != "judges":
         return result
     grade = grades.get(make_grade_id(item, result.text))
-    return None if grade is None else replace(result, right=grade, seats={})
+    return None if grade is None else replace(result, right=grade, seats={}, mark="right" if grade else "wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +415,11 @@ class ArmResults:
 
     @property
     def unreadable(self) -> int:
-        return sum(not self.results[item].answer for item in self.graded)
+        return sum(self.results[item].mark == "unreadable" for item in self.graded)
+
+    @property
+    def ambiguous(self) -> int:
+        return sum(self.results[item].mark == "ambiguous" for item in self.graded)
 
     @property
     def members(self) -> list[str]:
@@ -514,6 +537,7 @@ class EvalTable:
             "answered": len(one.results),
             "accuracy": one.accuracy.as_json(),
             "unreadable": one.unreadable,
+            "ambiguous": one.ambiguous,
             "members": one.members,
             "tokens": int(one.total("tokens")),
             "calls": int(one.total("calls")),
@@ -567,6 +591,9 @@ class EvalTable:
             if one.unreadable:
                 unread = f"{one.unreadable} of {len(one.results)} answers have no readable final answer"
                 lines.append(f"{one.arm.name}: {unread} and count as wrong.")
+            if one.ambiguous:
+                unclear = f"{one.ambiguous} of {len(one.results)} answers are ambiguous"
+                lines.append(f"{one.arm.name}: {unclear} (two readings fit, or two final answers) and count as wrong.")
         lines.append(
             "These figures hold for this data set and these members. They say nothing about open questions without one right "
             "answer, about other members, or about later versions of these."
@@ -697,7 +724,7 @@ def format_table(table: EvalTable) -> str:
     if table.comparisons:
         lines = align_columns([BLIND_HEAD, *map(_format_blind_row, arms)], left=(0, 1))
         return format_report(["\n".join(lines)], notes, conclusions)
-    lines = align_columns([HEAD, *map(_format_row, arms)], left=(0, 3))
+    lines = align_columns([HEAD, *map(_format_row, arms)], left=(0, 5))
     trust = [
         f"  {row['arm']}: "
         + ", ".join(f"{level} {_percent(one['mean'])} of {one['n']}" for level, one in row["trust"].items())
@@ -734,6 +761,8 @@ def _format_row(row: EvalArm) -> tuple[str, ...]:
         row["arm"],
         _percent(accuracy["mean"]),
         _format_span(accuracy),
+        str(row["ambiguous"]),
+        str(row["unreadable"]),
         against["arm"] if against and any(beside) else "",
         *beside,
         *_format_use(row),
@@ -780,20 +809,8 @@ def _format_use(row: EvalArm) -> tuple[str, str, str]:
 
 
 HEAD = (
-    "arm",
-    "right",
-    "95 %",
-    "against",
-    "points",
-    "p",
-    "✗→✓",
-    "✓→✗",
-    "tokens",
-    "calls",
-    "$",
-    "votes",
-    "Brier",
-    "ECE, 95 %",
+    *("arm", "right", "95 %", "ambiguous", "unreadable", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls"),
+    *("$", "votes", "Brier", "ECE, 95 %"),
 )
 BLIND_HEAD = (
     *("arm", "against", "preferred", "95 %", "p", "won-tie-lost", "inconsistent", "absent", "agree", "score", "words"),

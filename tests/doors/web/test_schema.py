@@ -23,7 +23,8 @@ OPERATIONS = [
     ("GET", "/api/stream"), ("GET", "/api/runs/{run}/report"), ("GET", "/api/runs/{run}/positions"), ("GET", "/api/runs/{run}/attempts"), ("GET", "/api/runs/{run}/packet"),
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
     ("POST", "/api/runs/{run}/asks/{key}"), ("POST", "/api/runs/{run}/outcome"), ("GET", "/api/spend"), ("GET", "/api/evals"), ("GET", "/api/evals/{id}"),
-    ("GET", "/v1/models"), ("GET", "/v1/models/{model}"), ("POST", "/v1/chat/completions"),
+    ("GET", "/v1/models"), ("GET", "/v1/models/{model}"), ("POST", "/v1/chat/completions"), ("POST", "/v1/responses"),
+    ("GET", "/v1/responses/{response}"), ("DELETE", "/v1/responses/{response}"), ("POST", "/v1/responses/{response}/cancel"),
 ]  # fmt: skip
 OPERATION_IDS = {
     "open_session", "create_code", "get_protocols", "get_members", "get_roots", "get_files", "estimate_run", "start_run", "get_runs",
@@ -31,7 +32,7 @@ OPERATION_IDS = {
     "get_asks", "answer_ask", "get_spend", "get_evals", "get_eval", "get_options", "get_found_files", "get_file_text", "change_run", "record_outcome",
     "upload_attachment", "get_attachments", "get_attachment", "delete_attachment",
     "get_setup", "set_up_key", "set_up_search",
-    "list_models", "get_model", "create_chat_completion",
+    "list_models", "get_model", "create_chat_completion", "create_response", "get_response", "delete_response", "cancel_response",
 }  # fmt: skip
 IDLE = (
     "/api/protocols",

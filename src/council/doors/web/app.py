@@ -22,6 +22,7 @@ from council.doors.web import (
     chat_routes,
     eval_routes,
     models,
+    response_routes,
     responses,
     run_routes,
     setup_routes,
@@ -43,6 +44,7 @@ ROUTERS = (
     run_routes.action_router,
     run_routes.event_router,
     chat_routes.chat_router,
+    response_routes.response_router,
     start_routes.page_router,
 )
 MIN_GZIP_BYTES, GZIP_LEVEL = 1024, 5  # event streams are never compressed

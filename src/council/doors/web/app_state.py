@@ -28,6 +28,7 @@ from council.text_cleanup import single_line
 
 KEEP_KEYS_S = 7 * 86400.0  # seconds that the key of a request is kept
 RETRY_WINDOW_S = 1800.0  # seconds after which a client no longer retries: three timeouts of the openai SDK
+RESTART_POLLS, RESTART_POLL_S = 300, 0.1  # while a new worker takes over a run
 WORKER_CALL_TIMEOUT_S = 5.0  # seconds to wait for open worker calls at shutdown
 
 
@@ -136,6 +137,18 @@ class AppState:
         state = await self.shared_convener.run_state(run)
         if state.needs_worker:
             self.call_worker(state.run)
+
+    async def restart_worker(self, run: str) -> bool:
+        """Return whether a process executes a run again whose process has ended."""
+        if not (await self.shared_convener.run_state(run)).needs_worker:
+            return False
+        self.call_worker(run)
+        for _ in range(RESTART_POLLS):
+            state = await self.shared_convener.run_state(run)
+            if not state.needs_worker:
+                return True
+            await asyncio.sleep(RESTART_POLL_S)
+        return False
 
     def call_worker(self, run: str) -> None:
         """Call the worker in the background; the run is already queued."""

@@ -539,7 +539,8 @@ class ChatModelList(Body):
 
 class ChatCompletionMessage(Body):
     role: Literal["assistant"]
-    content: str
+    content: Annotated[str | None, Field(description="Null with a refusal.")]
+    refusal: Annotated[str | None, Field(description="Why the members declined to write the JSON.")] = None
     reasoning_content: Annotated[str, Field(description="Progress and statements.")] = ""
 
 
@@ -565,6 +566,88 @@ class ChatCompletion(Body):
     council: ChatCouncil
 
 
+class ResponseUsage(Body):
+    """Tokens of all members."""
+
+    input_tokens: int
+    input_tokens_details: dict[str, int]
+    output_tokens: int
+    output_tokens_details: dict[str, int]
+    total_tokens: int
+
+
+ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+
+
+class ResponseBody(Body):
+    """A response. With `stream`, events as server-sent events; the last one has the response."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: ResponseStatus
+    background: bool
+    error: Annotated[dict[str, str] | None, Field(description="The code and the message of a response that failed.")]
+    incomplete_details: Annotated[dict[str, str] | None, Field(description="Why the run ended early.")]
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: dict[str, str]
+    model: str
+    output: Annotated[list[dict[str, Any]], Field(description="Progress and statements as reasoning, then the answer.")]
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    reasoning: dict[str, str | None]
+    store: bool
+    temperature: float | None
+    text: dict[str, Any]
+    tool_choice: str
+    tools: list[Any]
+    top_p: float | None
+    truncation: str
+    usage: Annotated[ResponseUsage | None, Field(description="Null until the run has ended.")]
+    council: Annotated[ChatCouncil | None, Field(description="The run; null until it has ended.")]
+
+
+class DeletedResponse(Body):
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+EXAMPLE_RESPONSE: Json = {
+    "id": "resp_r2abcd",
+    "object": "response",
+    "created_at": 1794742800,
+    "status": "completed",
+    "background": False,
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "model": "council",
+    "output": [
+        {
+            "id": "msg_r2abcd",
+            "type": "message",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Scale up.", "annotations": [], "logprobs": []}],
+        }
+    ],
+    "parallel_tool_calls": False,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "none",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "usage": None,
+    "council": None,
+}
 EXAMPLE_COMPLETION: Json = {
     "id": "chatcmpl-r2abcd",
     "object": "chat.completion",
@@ -578,5 +661,6 @@ EXAMPLE_COMPLETION: Json = {
         "trust": {"level": "medium"},
         "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
         "degraded": [],
+        "tail": ["Trust: MEDIUM — one seat did not answer"],
     },
 }

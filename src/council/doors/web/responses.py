@@ -65,10 +65,20 @@ class UnknownModel(UsageError):
     """A model of /v1 that does not exist."""
 
 
+class UnknownResponse(UsageError):
+    """There is no response of /v1 with this id, or it is of another user."""
+
+
+class UnknownPreviousResponse(UnknownResponse):
+    """The response that a request continues does not exist."""
+
+
 # HTTP status and code of each error class; the first match counts. Codes are never renamed.
 COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
     Forbidden: (403, "forbidden"),
     UnknownModel: (404, "model_not_found"),
+    UnknownPreviousResponse: (404, "previous_response_not_found"),
+    UnknownResponse: (404, "response_not_found"),
     UnknownEval: (404, "unknown_eval"),
     UnknownUpload: (404, "unknown_attachment"),
     KeyReused: (422, "idempotency_key_reused"),

@@ -14,6 +14,7 @@ from council.store.interface import RunRow, list_fields
 from council.types import Json
 
 EXAMPLE_RUN = "r2abcd"
+EXAMPLE_RESPONSE_REQUEST: Json = {"model": "council", "input": "Shard or scale up?"}
 EXAMPLE_CHAT: Json = {"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}
 
 
@@ -197,10 +198,64 @@ class ChatRequest(Body):
     )
     tool_choice: Any = None
     function_call: Any = None
-    response_format: dict[str, Any] | None = Field(default=None, description="Only text.")
+    logprobs: bool | None = Field(default=None, description="Only false: a council has no probabilities of tokens.")
+    top_logprobs: int | None = Field(default=None, description="Only 0.")
+    modalities: list[str] | None = Field(default=None, description="Only text.")
+    audio: dict[str, Any] | None = Field(default=None, description="Not supported.")
+    response_format: dict[str, Any] | None = Field(
+        default=None,
+        description="text, json_object or json_schema. The answer is then written as JSON by one more call, and checked.",
+    )
     reasoning_effort: str | None = Field(
         default=None, description="low, medium or high: how long reasoning members think. Other values have no effect."
     )
+    cancel_on_disconnect: bool | None = Field(
+        default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
+    )
+    check: bool | None = Field(default=None, description=CHECK_HELP)
+    tail: bool | None = Field(default=None, description=TAIL_HELP)
+
+
+class ResponseText(Body):
+    format: dict[str, Any] | None = Field(
+        default=None,
+        description="text, json_object or json_schema. The answer is then written as JSON by one more call, and checked.",
+    )
+
+
+class ResponseReasoning(Body):
+    effort: str | None = Field(default=None, description="low, medium or high. Other values have no effect.")
+
+
+MetadataValue = Annotated[str, Field(max_length=512)]
+
+
+class ResponseRequest(Body):
+    """Response, as for OpenAI. Parameters that are not listed here have no effect."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RESPONSE_REQUEST]})
+
+    model: str = Field(max_length=400, description="A name from /v1/models.")
+    input: str | list[dict[str, Any]] = Field(description="The question, or items of which the last is the question.")
+    instructions: str | None = Field(default=None, description="Context for every seat, as a system message.")
+    previous_response_id: str | None = Field(
+        default=None, max_length=200, description="The response whose conversation the question continues."
+    )
+    stream: bool | None = None
+    background: bool | None = Field(default=None, description="Answer at once, with the status queued.")
+    text: ResponseText | None = None
+    reasoning: ResponseReasoning | None = None
+    metadata: dict[Annotated[str, Field(max_length=64)], MetadataValue] | None = Field(default=None, max_length=16)
+    max_output_tokens: int | None = Field(default=None, description="No effect.")
+    store: bool | None = Field(default=None, description="No effect: every run is stored until it is deleted.")
+    include: list[str] | None = Field(default=None, description="No effect; probabilities are refused.")
+    top_logprobs: int | None = Field(default=None, description="Only 0.")
+    tools: list[Any] | None = Field(
+        default=None, description="Ignored, unless tool_choice requires one: that is refused."
+    )
+    tool_choice: Any = None
+    conversation: Any = Field(default=None, description="Not supported: use previous_response_id.")
+    prompt: Any = Field(default=None, description="Not supported: write the question in input.")
     cancel_on_disconnect: bool | None = Field(
         default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
     )
@@ -221,6 +276,13 @@ COMMON_ERRORS = {
     401: ("unauthorized", "the token is missing or wrong"),
     403: ("wrong_origin", "the request came from another page or site"),
     422: ("invalid_field", "the request does not fit this description"),
+}
+CHAT_ROUTE_ERRORS = {
+    404: "unknown model or response",
+    409: "the state of the run does not allow this",
+    422: "the answer could not be written in the requested form",
+    429: "the budget is spent",
+    502: "the council has no answer",
 }
 ROUTE_ERRORS = {
     404: ("unknown_run", "unknown run"),
@@ -342,7 +404,7 @@ def example_responses(example: Any, *errors: int, status: int = 200, headers: Js
 def chat_responses(example: Any, *errors: int) -> Responses:
     """Return the responses of a route of /v1, whose errors have the format of OpenAI."""
     lines = {status: line for status, (_, line) in COMMON_ERRORS.items() if status != 422}
-    lines |= {404: "unknown model"} if 404 in errors else {}
+    lines |= {status: line for status, line in CHAT_ROUTE_ERRORS.items() if status in errors}
     responses: Responses = {
         status: {"model": ChatErrorBody, "description": line.capitalize()} for status, line in lines.items()
     }

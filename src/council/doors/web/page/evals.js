@@ -8,6 +8,7 @@ import { wideTable } from "./wide_table.js";
 
 const LEVELS = ["HIGH", "MEDIUM", "LOW", "CONTESTED"];
 const SAMPLING = "vote"; // the protocol of the arms that are no council
+const HISTORY = "council.history-eval/1";
 const MAX_VALUE = 320; // width of the scale of a plot
 
 /** The list, or the evaluation with this id. */
@@ -16,7 +17,7 @@ export function evalsView(id) {
   let isClosed = false;
   showTab(id ? "Evaluation" : "Evaluations");
   get(id ? `evals/${encodeURIComponent(id)}` : "evals")
-    .then((found) => isClosed || setChildren(node, id ? resultParts(found) : listParts(found.evals)))
+    .then((found) => isClosed || setChildren(node, !id ? listParts(found.evals) : found.schema === HISTORY ? historyParts(found) : resultParts(found)))
     .catch((error) => isClosed || setChildren(node, el("p", { class: "problem", role: "alert" }, capital(error.message))));
   return { node, close: () => (isClosed = true) };
 }
@@ -27,7 +28,7 @@ function listParts(rows) {
 }
 
 function listItem(one) {
-  const facts = [count(one.questions, "question"), listed(one.arms.filter((name) => !name.startsWith("self-consistency="))), day(one.at), one.unfinished > 0 && `${one.unfinished} answers are missing`];
+  const facts = [count(one.questions, one.dataset.startsWith("history:") ? "commit" : "question"), listed(one.arms.filter((name) => !name.startsWith("self-consistency="))), day(one.at), one.unfinished > 0 && `${one.unfinished} answers are missing`];
   return el("li", { class: "card" }, el("a", { href: `#/evals/${one.id}` }, one.dataset), el("span", { class: "soft" }, facts.filter(Boolean).join(" · ")));
 }
 
@@ -51,20 +52,48 @@ function resultParts(result) {
   ];
 }
 
+/** Reviews of old commits: the bugs that each arm found, by how many judges hold a finding. */
+function historyParts(result) {
+  const found = result.arms.flatMap((arm) => arm.by_support.filter((row) => row.recall.mean !== null).map((row) => [`${arm.arm}: ${row.support} or more of ${arm.judges}`, row.recall, row.by_chance ?? undefined]));
+  return [
+    el("p", {}, el("a", { href: "#/evals" }, "Evaluations")),
+    el("h1", {}, result.dataset),
+    el("p", { class: "soft" }, [count(result.bugs, "bug"), count(result.controls, "control"), `fixes since ${result.since}`, `seed ${result.seed}`, day(result.at), listed(result.members)].filter(Boolean).join(" · ")),
+    el("p", {}, "Every commit, with its findings and the later fix: ", el("code", {}, `${result.folder}/cases.html`)),
+    el("section", { "aria-label": "What can be concluded" }, el("h2", {}, "What can be concluded"), el("ul", {}, result.conclusions.map((line) => el("li", {}, line)))),
+    found.length > 0 && plot("Share of the bugs found, with 95 % interval; the mark is the share by chance", found),
+    el("section", { "aria-label": "Arms" }, el("h2", {}, "Arms"), wideTable(historyTable(result.arms))),
+  ];
+}
+
+function historyTable(arms) {
+  const head = ["arm", "reviews", "findings each", "precision at least", "controls with findings", "with critical", "FAIL on bugs", "FAIL on controls", "against", "points", "p", "$ a review", "$ a bug found"];
+  return el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, arms.map(historyRow)));
+}
+
+function historyRow(arm) {
+  const { against } = arm;
+  const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), pValue(against.p_value)] : ["", "", ""];
+  const shares = [arm.by_support[0]?.precision.mean, arm.controls_with_findings.mean, arm.controls_with_critical.mean, arm.fail_on_bugs.mean, arm.fail_on_controls.mean].map(percent);
+  const costs = [arm.usd_per_review, arm.usd_per_bug].map((usd) => (usd === null ? "" : money(usd)));
+  const cells = [arm.reviews, arm.findings_per_review === null ? "" : arm.findings_per_review.toFixed(1), ...shares, ...beside, ...costs];
+  return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
+}
+
 const percent = (share) => (share === null || share === undefined ? "" : `${Math.round(100 * share)} %`);
 const pValue = (p) => (p < 0.001 ? "< .001" : p >= 0.9995 ? "> .999" : p.toFixed(3).replace("0.", "."));
 const price = (usd) => (usd === null ? "no price" : money(usd));
 const points = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
 
 function armTable(arms) {
-  const head = ["arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier", "ECE, 95 %"];
+  const head = ["arm", "right", "95 %", "ambiguous", "unreadable", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier", "ECE, 95 %"];
   return el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, arms.map(armRow)));
 }
 
 function armRow(arm) {
   const { accuracy, against } = arm;
   const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), pValue(against.p_value), against.wrong_to_right, against.right_to_wrong] : ["", "", "", "", ""];
-  const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), price(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3), calibration(arm.calibration)];
+  const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, arm.ambiguous ?? "", arm.unreadable ?? "", ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), price(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3), calibration(arm.calibration)];
   return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
 }
 
