@@ -13,14 +13,15 @@ from typing import Any, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from council.calling.pricing import find_price
-from council.errors import CouncilError, Fault, UsageError
+from council.errors import ConfigError, CouncilError, Fault, UsageError
+from council.extensions import SEARCH
 from council.members.cli_sandbox import AGENTS, find_key_variable
 from council.members.guard import probe_member
 from council.members.wires.wire import WireMember
 from council.planning.plan import Plan
 from council.runs.doctor import TYPICAL_QUESTION, check_agent, check_local, pick_example
 from council.runs.service import Convener
-from council.search import make_provider
+from council.search import make_provider, resolve_search, split_search
 from council.search.provider import SearchError
 from council.settings import OriginKind, Provider, Settings
 from council.settings.catalogue import LOCAL_MEMBER, catalogue, find_newest, name_member, split_member
@@ -189,21 +190,37 @@ async def check_key(convener: Convener, provider: Provider) -> Source:
     return await _check_provider(convener, provider, {})
 
 
-async def check_search(choice: str, settings: Settings, env: Mapping[str, str]) -> str:
-    """Test a search provider, NAME or NAME:ADDRESS, without cost, and return a line about it: "" if it has no free
-    test. Raise UsageError if it fails.
+def list_searches() -> dict[str, str]:
+    """Return the search providers that can be set up, each with the variable of its key: "" if it takes an address."""
+    found: dict[str, str] = {}
+    for name in SEARCH.names:
+        try:
+            provider = SEARCH.load(name)
+        except ConfigError:  # a broken package
+            continue
+        variable, argument = str(getattr(provider, "key_env", "")), getattr(provider, "argument", "")
+        if argument == "ADDRESS" or (variable and not argument):
+            found[name] = "" if argument else variable
+    return found
+
+
+async def check_search(choice: str, settings: Settings, env: Mapping[str, str]) -> tuple[str, str]:
+    """Test a search provider, NAME or NAME:ADDRESS, without cost. Return its address and a line about the test: "" if
+    it has no free one. Raise UsageError if it fails.
     """
+    meant = resolve_search(choice, settings, env) or choice
     try:
-        provider = make_provider(choice, settings, env, Path(), lambda path: None)
+        provider = make_provider(meant, settings, env, Path(), lambda path: None)
         try:
             async with asyncio.timeout(SEARCH_TIMEOUT_S):
-                return str(await provider.check()) if hasattr(provider, "check") else ""
+                detail = str(await provider.check()) if hasattr(provider, "check") else ""
         finally:
             await provider.close()
     except SearchError as error:
         raise UsageError(f"{error.reason}; nothing was stored") from None
     except TimeoutError:
         raise UsageError(f"no answer within {SEARCH_TIMEOUT_S:g} s; nothing was stored: check the address") from None
+    return split_search(meant)[1], detail
 
 
 def write_values(values: Mapping[str, Any], env: Mapping[str, str]) -> None:

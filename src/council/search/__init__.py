@@ -144,11 +144,10 @@ def _resolve_address(name: str, value: str, settings: Settings) -> str:
     if not address:
         use = f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search]"
         raise _not_enabled(name, "address", f"{use}, {_alternatives()}")
-    return check_address(address)
+    return _check_url(address)
 
 
-def check_address(address: str) -> str:
-    """Return the address of a search server in its short form. Raise UsageError unless it is one."""
+def _check_url(address: str) -> str:
     try:
         parts = urlsplit(address)
         good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)

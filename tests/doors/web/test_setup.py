@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from council.doors.web.setup_routes import is_loopback
+from council.settings import load_settings
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, Json, environment
 from tests.doors.web.test_users import Site
 from tests.fake_provider import FakeProvider, Reply
 from tests.search.fake_search import FakeSearch
 from tests.settings.memory_keyring import Ring, use_ring
+from tests.trusted_project import trust_project
 
 KEY = "-".join(["sk", "ant", "typed", "0123456789abcdef"])
 OPERATIONS = {"key": {"name": "anthropic", "key": KEY}, "search": {"name": "tavily", "key": KEY}}
@@ -125,6 +127,17 @@ def test_a_key_that_does_not_work_is_not_stored(
     ring.locked = True
     assert "the system keyring failed" in site.refused("/api/setup/key", OPERATIONS["key"])
     assert ring.held == {}
+
+
+@pytest.mark.behaviour("50-web-setup")
+def test_a_project_does_not_decide_where_a_new_key_is_sent(
+    open_site: Callable[..., Site], provider: FakeProvider, ring: Ring
+) -> None:
+    site = open_site()
+    (site.folder / "council.toml").write_text('[providers.anthropic]\nbase_url = "http://127.0.0.1:9"\n')
+    trust_project(site.folder, **site.env)
+    assert load_settings(site.folder, site.env).providers["anthropic"].base_url == "http://127.0.0.1:9"
+    assert site.post("/api/setup/key", OPERATIONS["key"])["detail"] == "3 models"
 
 
 @pytest.mark.behaviour("50-web-setup-owner")

@@ -6,8 +6,9 @@ no response, log or event.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -19,12 +20,10 @@ from council.doors.web.access import AppStateDep, UserDep
 from council.doors.web.app_state import AppState
 from council.doors.web.responses import ApiResponse, Forbidden
 from council.doors.web.schemas import KeyRequest, SearchRequest, example_responses
-from council.errors import ConfigError, UsageError
-from council.extensions import SEARCH
+from council.errors import UsageError
 from council.runs.service import Convener
-from council.runs.setup import check_key, check_search, write_values
+from council.runs.setup import check_key, check_search, list_searches, write_values
 from council.runs.tokens import User
-from council.search import check_address
 from council.settings import Provider
 from council.settings.key_storage import find_storage_problem, store_key, stored_key_names
 from council.text_cleanup import single_line
@@ -90,9 +89,9 @@ async def get_setup(request: Request, app_state: AppStateDep, user: UserDep) -> 
         own_search = str(convener.settings.search.get("base_url") or "")
     search = [
         _describe(name, variable, app_state.owner.env, own_search if not variable else "")
-        for name, variable in _list_search()
+        for name, variable in list_searches().items()
     ]
-    problem = find_storage_problem() or None
+    problem = await asyncio.to_thread(find_storage_problem) or None
     return ApiResponse({"refused": None, "storage_problem": problem, "vendors": vendors, "search": search})
 
 
@@ -112,7 +111,7 @@ async def set_up_key(body: KeyRequest, request: Request, app_state: AppStateDep,
     detail = _mask(source.detail, key)
     if source.state not in ("works", "untested"):
         raise UsageError(f"{body.name}: {detail}; nothing was stored", field="key")
-    store_key(variable, key, app_state.owner.env)
+    await asyncio.to_thread(store_key, variable, key, app_state.owner.env)  # a keyring may ask its user
     return ApiResponse({"name": body.name, "variable": variable, "tested": source.state == "works", "detail": detail})
 
 
@@ -122,23 +121,22 @@ async def set_up_search(body: SearchRequest, request: Request, app_state: AppSta
     configuration file.
     """
     _require_allowed(request, user)
-    known = dict(_list_search())
+    known = list_searches()
     if body.name not in known:
         raise _unknown_name("search provider", known)
     variable = known[body.name]
     key = _read_key(body.key.get_secret_value()) if variable else ""
-    address = "" if variable else check_address(body.address)
     async with _open_own(app_state, {}) as convener:
         settings = convener.settings
     if variable:
         _refuse_environment(variable, app_state.owner.env)
     try:
-        choice = f"{body.name}:{address}" if address else body.name
-        detail = await check_search(choice, settings, {**app_state.owner.env, variable: key})
+        choice = body.name if variable else f"{body.name}:{body.address.strip()}"
+        address, detail = await check_search(choice, settings, {**app_state.owner.env, variable: key})
     except UsageError as error:
         raise UsageError(_mask(str(error), key), field="key" if variable else "address") from None
     if variable:
-        store_key(variable, key, app_state.owner.env)
+        await asyncio.to_thread(store_key, variable, key, app_state.owner.env)
     if not variable:
         write_values({"search.provider": body.name, "search.base_url": address}, app_state.owner.env)
     elif settings.search.get("provider") not in (None, body.name):
@@ -166,18 +164,6 @@ async def _open_own(app_state: AppState, keys: Mapping[str, str]) -> AsyncIterat
 
 def _list_vendors(providers: Mapping[str, Provider]) -> dict[str, Provider]:
     return {name: provider for name, provider in providers.items() if provider.api_key_env}
-
-
-def _list_search() -> Iterator[tuple[str, str]]:
-    """Yield each search provider that can be set up, with the variable of its key: "" if it takes an address."""
-    for name in SEARCH.names:
-        try:
-            provider = SEARCH.load(name)
-        except ConfigError:  # a broken package
-            continue
-        variable, argument = str(getattr(provider, "key_env", "")), getattr(provider, "argument", "")
-        if argument == "ADDRESS" or (variable and not argument):
-            yield name, "" if argument else variable
 
 
 def _describe(name: str, variable: str, env: Mapping[str, str], address: str = "") -> Json:
