@@ -19,6 +19,8 @@ from tests.doors.web.server import Json, WebServer, environment
 OPERATIONS = [
     ("POST", "/api/session"), ("POST", "/api/codes"), ("GET", "/api/protocols"), ("GET", "/api/members"), ("GET", "/api/roots"), ("GET", "/api/files"),
     ("GET", "/api/files/search"), ("GET", "/api/files/text"), ("GET", "/api/options"),
+    ("POST", "/api/attachments"), ("GET", "/api/attachments"), ("GET", "/api/attachments/{id}"), ("DELETE", "/api/attachments/{id}"),
+    ("GET", "/api/setup"), ("POST", "/api/setup/key"), ("POST", "/api/setup/search"),
     ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("DELETE", "/api/runs/{run}"), ("PATCH", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
     ("GET", "/api/stream"), ("GET", "/api/runs/{run}/report"), ("GET", "/api/runs/{run}/positions"), ("GET", "/api/runs/{run}/attempts"), ("GET", "/api/runs/{run}/packet"),
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
@@ -30,6 +32,8 @@ OPERATION_IDS = {
     "open_session", "create_code", "get_protocols", "get_members", "get_roots", "get_files", "estimate_run", "start_run", "get_runs",
     "get_run", "delete_run", "stream_run", "stream_runs", "get_report", "get_positions", "get_attempts", "get_packet", "cancel_run", "resume_run", "fork_run",
     "get_asks", "answer_ask", "get_spend", "get_evals", "get_eval", "get_options", "get_found_files", "get_file_text", "change_run", "record_outcome",
+    "upload_attachment", "get_attachments", "get_attachment", "delete_attachment",
+    "get_setup", "set_up_key", "set_up_search",
     "list_models", "get_model", "create_chat_completion", "create_response", "get_response", "delete_response", "cancel_response",
 }  # fmt: skip
 SETTINGS = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -27,7 +28,9 @@ from council.doors.web import (
     response_routes,
     responses,
     run_routes,
+    setup_routes,
     start_routes,
+    upload_routes,
 )
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
@@ -37,6 +40,8 @@ from council.types import Json
 
 ROUTERS = (
     start_routes.start_router,
+    upload_routes.upload_router,
+    setup_routes.setup_router,
     run_routes.history_router,
     eval_routes.eval_router,
     run_routes.action_router,
@@ -53,6 +58,7 @@ TAGS = [
     {"name": "acting", "description": "Act on a run."},
     {"name": "events", "description": "Follow runs."},
     {"name": "chat", "description": "Use a council as a model, with any client of the OpenAI API."},
+    {"name": "setup", "description": "Set up keys and search on the machine of the server."},
     {"name": "session", "description": "Check a token."},
 ]
 NO_TELEMETRY: TelemetryConfig = {
@@ -166,7 +172,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with app_state.owner.run_worker(app_state.shared_convener):
             await app_state.forget_requests()
             app_state.has_started = True
-            yield
+            removal = asyncio.create_task(app_state.uploads.keep_removing())
+            try:
+                yield
+            finally:
+                removal.cancel()
     except CouncilError as error:
         if not app_state.has_started:
             app_state.start_error = error

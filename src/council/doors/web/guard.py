@@ -30,7 +30,9 @@ SESSION_PATH = "/api/session"
 METHODS_WITH_BODY = ("POST", "PATCH")
 MAX_BODY_BYTES = 1 << 20  # bytes
 # By path, for attachments.
-BODY_LIMITS = dict.fromkeys(("/api/runs", "/api/estimate", "/v1/chat/completions", "/v1/responses"), 24 << 20)
+BODY_LIMITS = dict.fromkeys(
+    ("/api/runs", "/api/estimate", "/api/attachments", "/v1/chat/completions", "/v1/responses"), 24 << 20
+)
 CODE_BYTES, CODE_TIMEOUT_S = 24, 300.0  # of a one-time code
 BODY_TIMEOUT_S = 30.0  # seconds for the whole body
 CONTENT_SECURITY_POLICY = (

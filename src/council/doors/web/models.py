@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from council import events as ev
 from council.doors import chat, limits
+from council.doors.web import uploads
 from council.engine import plan_object
 from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
@@ -138,7 +139,52 @@ def _find_body_type(kind: Any, about: Mapping[str, str]) -> Any:
     return kind
 
 
+class SetupItem(Body):
+    """A vendor or a search provider that can be set up."""
+
+    name: str
+    variable: Annotated[str | None, Field(description="The variable of its key; null if it takes an address.")]
+    takes: Literal["key", "address"]
+    found: Annotated[
+        Literal["environment", "keyring", "settings", ""],
+        Field(description="Where its key or address is; empty: nowhere."),
+    ]
+
+
+class Setup(Body):
+    """What the owner can set up from the page."""
+
+    refused: Annotated[str | None, Field(description="Why nothing can be set up with this request; null if it can.")]
+    storage_problem: Annotated[
+        str | None, Field(description="Why no key can be stored on this system; null if it can.")
+    ]
+    vendors: list[SetupItem]
+    search: list[SetupItem]
+
+
+class SetupResult(Body):
+    """A key or an address that was stored."""
+
+    name: str
+    variable: str | None
+    tested: Annotated[bool, Field(description="Whether it answered a request that costs nothing.")]
+    detail: str
+
+
 # Start
+
+
+UPLOAD_HELP = {
+    "media_type": "Recognised from the content.",
+    "expires": "Unix time at which it is removed, if no run has taken it.",
+}
+Upload: Any = make_body_model(uploads.Upload, UPLOAD_HELP)
+
+
+class UploadContent(Upload):  # type: ignore[misc]
+    """An uploaded attachment with its content."""
+
+    data: Annotated[str, Field(description="The bytes in base64.")]
 
 
 ProtocolInfo: Any = make_body_model(

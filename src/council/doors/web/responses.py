@@ -23,6 +23,7 @@ from council.doors.web.models import (
     SeatRow,
     StatementRow,
 )
+from council.doors.web.uploads import UnknownUpload
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.errors import (
@@ -79,6 +80,7 @@ COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
     UnknownPreviousResponse: (404, "previous_response_not_found"),
     UnknownResponse: (404, "response_not_found"),
     UnknownEval: (404, "unknown_eval"),
+    UnknownUpload: (404, "unknown_attachment"),
     KeyReused: (422, "idempotency_key_reused"),
     UnknownRun: (404, "unknown_run"),
     RunOwned: (409, "run_owned"),
@@ -94,6 +96,7 @@ COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
     CouncilError: (500, "internal_error"),
 }
 CHAT_PATH = "/v1/"  # its errors have the format of OpenAI
+SETUP_PATH = "/api/setup"  # its requests have keys, which no message repeats
 CHAT_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "insufficient_quota"}  # by status
 REPEATED = {"idempotency-replayed": "true"}  # header of the response to a repeated request
 MAX_ERROR_CHARS = 600  # characters of an internal error
@@ -174,7 +177,8 @@ async def on_validation_error(request: Request, problem: Exception) -> ApiRespon
         return error_response(400, "invalid_json", line, path=path)
     place = ".".join(map(str, first["loc"]))
     field = single_line(place.partition(".")[2], 200)  # without body, query, path or header
-    value = f' "{single_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
+    is_shown = isinstance(first.get("input"), str | int | float) and not path.startswith(SETUP_PATH)
+    value = f' "{single_line(str(first["input"]), 80)}"' if is_shown else ""
     line = f"invalid {single_line(place, 200)}{value}: {single_line(first['msg'], 200)}"
     status = 400 if path.startswith(CHAT_PATH) else 422
     return error_response(status, "invalid_field", line, field, path=path)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from council.doors.chat_models import CHECK_HELP, EFFORT_HELP, TAIL_HELP
 from council.doors.web.models import Body, ChatErrorBody, ErrorBody
 from council.doors.web.responses import error_json
+from council.doors.web.uploads import ID_PATTERN
 from council.runs.history import MAX_TITLE_CHARS
 from council.store.interface import RunRow, list_fields
 from council.types import Json
@@ -48,6 +49,15 @@ class Attachment(BaseModel):
     data: str | None = Field(
         default=None, description="The bytes in base64: PNG, JPEG, WebP, GIF, PDF or text. At most 15 MB in all."
     )
+
+
+EXAMPLE_UPLOAD = {
+    "id": "5b1f0c7de0a94d0c8a5f5b2f3c1d7e90",
+    "name": "plan.md",
+    "media_type": "text/plain",
+    "bytes": 20,
+    "expires": 1797507600.0,
+}
 
 
 class RunRequest(BaseModel):
@@ -91,6 +101,11 @@ class RunRequest(BaseModel):
     attachments: list[Attachment] = Field(
         default_factory=list, max_length=50, description="Images, PDFs and text files that are sent with the question."
     )
+    uploads: list[Annotated[str, Field(pattern=ID_PATTERN)]] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Attachments that were uploaded before, by id. The run takes them over: they are removed once it is queued.",
+    )
     effort: Literal["low", "medium", "high"] | None = Field(default=None, description=EFFORT_HELP)
     continues: str | None = Field(
         default=None, max_length=200, description="Run whose question and answer this question continues."
@@ -110,6 +125,25 @@ class RunRequest(BaseModel):
         title="Maximum cost, in dollars",
         description="In dollars; at most the owner's limit.",
     )
+
+
+class KeyRequest(BaseModel):
+    model_config = _model_config({"name": "anthropic", "key": "the API key"})
+
+    name: str = Field(max_length=200, description="Vendor, see /api/setup.")
+    key: SecretStr = Field(description="Its API key. It is stored in the system keyring, and part of no response.")
+
+
+class SearchRequest(BaseModel):
+    """A search provider: one that takes a key, or one that takes an address."""
+
+    model_config = _model_config({"name": "searxng", "address": "http://127.0.0.1:8888"})
+
+    name: str = Field(max_length=200, description="Search provider, see /api/setup.")
+    key: SecretStr = Field(
+        default=SecretStr(""), description="Its API key. It is stored in the system keyring, and part of no response."
+    )
+    address: str = Field(default="", max_length=2000, description="Its address, if it takes one.")
 
 
 class ForkRequest(BaseModel):

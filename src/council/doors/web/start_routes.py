@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -22,6 +22,7 @@ from council.doors.web.schemas import EXAMPLE_RUN, EmptyRequest, RunRequest, Ses
 from council.engine.plan_object import PlanObject
 from council.errors import UsageError
 from council.flags import negatable_options
+from council.packet.attachments import Content
 from council.planning.plan import Material, Plan
 from council.protocols.common.perspectives import list_presets, load_preset
 from council.protocols.common.rosters import DescribedRoster
@@ -104,13 +105,14 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     options = {name: value for name, value in request.options.items() if _is_filled(name, value)}
     limits.refuse_owner_options(request.options)
     limits.check_files(options, material_folder or folder, roots)
+    uploaded = await asyncio.to_thread(app_state.uploads.read_contents, user.name, request.uploads)
     settings, flags = limits.check_request(app_state.owner, app_state.caps, folder, request, options)
     async with app_state.open_convener(folder, user, **flags) as convener:
         plan = await convener.plan(
             _question_words(request),
             options,
             protocol=request.protocol,
-            material=_make_material(request),
+            material=_make_material(request, uploaded),
             after=after,
             folder=material_folder,
         )
@@ -131,15 +133,16 @@ def _question_words(request: RunRequest) -> list[str]:
     return [*([question] if question else []), *request.targets]
 
 
-def _make_material(request: RunRequest) -> Material:
+def _make_material(request: RunRequest, uploaded: Sequence[Content]) -> Material:
     return Material(
         decisions=tuple(request.decisions),
         redact=request.redact,
         skip_secrets=request.skip_secrets,
         look=request.look,
         targets=tuple(request.targets),
-        attachments=tuple(
-            (file.name, limits.read_inline(file.name, file.text, file.data)) for file in request.attachments
+        attachments=(
+            *((file.name, limits.read_inline(file.name, file.text, file.data)) for file in request.attachments),
+            *uploaded,
         ),
     )
 
@@ -188,7 +191,7 @@ EXAMPLE_MEMBERS = {
     "presets": [{"name": "security-audit", "about": ""}],
 }
 # Fields of a run that the form has its own controls for; the others are generated from their descriptions.
-OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments", "continues")
+OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments", "uploads", "continues")
 EXAMPLE_PREVIEW = {
     "path": "src/core.py",
     "bytes": 27,
@@ -326,4 +329,5 @@ async def start_run(
         plan = (await app_state.shared_convener.minutes(run)).plan
         return ApiResponse({"run": run, "id": run, "plan": plan}, 201, REPEATED)
     app_state.call_worker(run)
+    await asyncio.to_thread(app_state.uploads.remove, user.name, body.uploads)
     return ApiResponse({"run": run, "id": run, "plan": plans[-1]}, 201)
