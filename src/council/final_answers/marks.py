@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from council.answer_text import find_refusal
-from council.final_answers import readings
 from council.final_answers.choices import LETTERS, fold, read_choice
+from council.final_answers.claim_words import Fit, compact
+from council.final_answers.date_answers import fits_days, fits_time, read_days, read_times
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
 from council.final_answers.finder import (
     Claim,
@@ -21,9 +22,13 @@ from council.final_answers.finder import (
     split_sentences,
     trim,
 )
+from council.final_answers.list_answers import fits_item, fits_items, has_items, is_hedged, split_list
 from council.final_answers.markup import strip_marks, to_plain
+from council.final_answers.number_answers import fits_number, number_text, read_numbers
 from council.final_answers.quantities import Number, read_number
+from council.final_answers.text_answers import TextKey, fits_text, make_text_key, name_of
 from council.final_answers.values import parse_answer
+from council.final_answers.yes_no_answers import opens_with_yes_or_no, read_spoken, read_yes_no
 from council.language import detect_language
 
 Mark = Literal["right", "wrong", "ambiguous", "unreadable"]
@@ -77,7 +82,7 @@ class AnswerKey:
     question: Question
     answer: str
     kind: Kind
-    value: int | Number | bool | Day | TimeRead | tuple[str, ...] | readings.TextKey | None = field(default=None)
+    value: int | Number | bool | Day | TimeRead | tuple[str, ...] | TextKey | None = field(default=None)
 
 
 def make_key(answer: str, question: Question) -> AnswerKey:
@@ -86,7 +91,7 @@ def make_key(answer: str, question: Question) -> AnswerKey:
     if question.choices:
         return AnswerKey(question, answer, "choice", find_choice(answer, question.choices))
     if question.items:
-        return AnswerKey(question, answer, "list", tuple(readings.split_list(to_plain(answer), is_key=True)))
+        return AnswerKey(question, answer, "list", tuple(split_list(to_plain(answer), is_key=True)))
     if _YES_KEYS.fullmatch(plain) or _NO_KEYS.fullmatch(plain):
         return AnswerKey(question, answer, "yes/no", _YES_KEYS.fullmatch(plain) is not None)
     meaning = parse_answer(plain, question.text)
@@ -114,16 +119,16 @@ def make_key(answer: str, question: Question) -> AnswerKey:
             Question(question.text, (), "ordered"),
             answer,
             "list",
-            tuple(readings.split_list(to_plain(answer), is_key=True)),
+            tuple(split_list(to_plain(answer), is_key=True)),
         )
-    return AnswerKey(question, answer, "text", readings.make_text_key(to_plain(answer), question.text))
+    return AnswerKey(question, answer, "text", make_text_key(to_plain(answer), question.text))
 
 
 def find_kind(reply: str, question: str) -> Kind:
     """Return the kind of the answer that a reply states, without a key: that of its last line."""
     said = find_last_answer(reply) or reply.strip()
     kind = make_key(said, Question(question)).kind if len(said) <= MAX_KEY_CHARS else "text"
-    if kind in ("text", "list") and readings.read_spoken(said, question):
+    if kind in ("text", "list") and read_spoken(said, question):
         return "yes/no"
     return "text" if kind == "list" else kind
 
@@ -171,7 +176,7 @@ def read_reply(reply: str, kind: Kind, question: Question) -> Reading:
     return Reading(answers[0]) if len(answers) == 1 else Reading("", is_ambiguous=True)
 
 
-_Decided = tuple[list[str], list[readings.Fit]]
+_Decided = tuple[list[str], list[Fit]]
 
 
 def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -> _Decided | None:
@@ -189,7 +194,7 @@ def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -
             return None
     if not strong and (open_answers := _read_open(groups, reply, question, kind, key)):
         return open_answers
-    says_yes_or_no = kind == "yes/no" and readings.opens_with_yes_or_no(to_plain(reply))
+    says_yes_or_no = kind == "yes/no" and opens_with_yes_or_no(to_plain(reply))
     if not strong and (find_refusal(reply) or (not says_yes_or_no and _has_no_answer(reply, question, key))):
         return None
     weak = [group for group in groups if group[0].strength < Strength.SENTENCE]
@@ -228,14 +233,14 @@ def _decide_yes_no(groups: list[list[Claim]], question: Question, key: AnswerKey
     first = min(claims, key=lambda claim: (claim.start, claim.strength), default=None)
     concluding = [claim for claim in claims if claim.strength >= Strength.CONCLUSION]
     order = [*concluding, *([first] if first else []), *claims]
-    said = next((found for claim in order if (found := readings.read_spoken(claim.text, question.text))), None)
-    said = said or next((found for claim in order if (found := readings.read_yes_no(claim.text, question.text))), None)
+    said = next((found for claim in order if (found := read_spoken(claim.text, question.text))), None)
+    said = said or next((found for claim in order if (found := read_yes_no(claim.text, question.text))), None)
     if (
         first
         and said
         and len(said) == 1
         and concluding
-        and (opening := readings.read_spoken(first.text, question.text))
+        and (opening := read_spoken(first.text, question.text))
         and opening != said
     ):
         said = [True, False]
@@ -297,7 +302,7 @@ def _find_contradiction(
             other: _Decided | None = _fit_choices(found, key) if len(found) == 1 else None
             is_explicit = True
         elif kind == "yes/no":
-            spoken = readings.read_spoken(claim.text, question.text)
+            spoken = read_spoken(claim.text, question.text)
             other = _fit_yes_no(spoken, key) if spoken else None
             is_explicit = claim.strength >= Strength.SENTENCE or not strip_marks(to_plain(reply)[: claim.start]).strip()
         else:
@@ -329,7 +334,7 @@ def _leaves_items_open(groups: list[list[Claim]], key: AnswerKey) -> bool:
     wanted = key.value if isinstance(key.value, tuple) else ()
     for claim in (claim for group in groups for claim in group if claim.strength <= Strength.CONCLUSION):
         text = strip_marks(claim.text)
-        if readings.is_hedged(text) and any(
+        if is_hedged(text) and any(
             re.search(rf"(?<!\w){re.escape(str(item))}(?!\w)", text, re.IGNORECASE) for item in wanted
         ):
             return True
@@ -386,29 +391,26 @@ def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | N
     if kind != "list" and claim.strength < Strength.SENTENCE and "\n" in claim.text.strip():
         return None  # a list is an answer to a question that asks for one
     if kind == "number":
-        numbers = readings.read_numbers(claim.text, question.text, is_lead=is_lead)
+        numbers = read_numbers(claim.text, question.text, is_lead=is_lead)
         fits = [
-            readings.fits_number(one, key.value, question.text, question.language)
+            fits_number(one, key.value, question.text, question.language)
             if key and isinstance(key.value, Number)
             else "wrong"
             for one in numbers
         ]
-        return _if_any([readings.number_text(one, question.text) for one in numbers], fits)
+        return _if_any([number_text(one, question.text) for one in numbers], fits)
     if kind == "yes/no":
-        said = readings.read_yes_no(claim.text, question.text)
+        said = read_yes_no(claim.text, question.text)
         return _fit_yes_no(said, key) if said else None
     if kind == "date":
-        days = readings.read_days(claim.text, question.text, is_lead=is_lead)
+        days = read_days(claim.text, question.text, is_lead=is_lead)
         fits = [
-            readings.fits_days(one, key.value, question.text) if key and isinstance(key.value, Day) else "wrong"
-            for one in days
+            fits_days(one, key.value, question.text) if key and isinstance(key.value, Day) else "wrong" for one in days
         ]
         return _if_any(["/".join(map(str, one)) for one in days], fits)
     if kind == "time":
-        times = readings.read_times(claim.text, is_lead=is_lead)
-        fits = [
-            readings.fits_time(one, key.value) if key and isinstance(key.value, TimeRead) else "wrong" for one in times
-        ]
+        times = read_times(claim.text, is_lead=is_lead)
+        fits = [fits_time(one, key.value) if key and isinstance(key.value, TimeRead) else "wrong" for one in times]
         return _if_any([f"{one.minutes // 60:02}:{one.minutes % 60:02}" for one in times], fits)
     if kind == "list":
         return _read_list(claim, question, key)
@@ -440,35 +442,33 @@ def _read_choice_text(reply: str, question: Question, key: AnswerKey | None) -> 
     return _fit_choices(chosen, key) if chosen else None
 
 
-def _if_any(answers: list[str], fits: list[readings.Fit]) -> _Decided | None:
+def _if_any(answers: list[str], fits: list[Fit]) -> _Decided | None:
     return (answers, fits) if answers else None
 
 
 def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
-    items = readings.split_list(claim.text)
+    items = split_list(claim.text)
     if not items or (len(items) == 1 and claim.strength < Strength.ALONE):
         return None
     is_set = question.items == "set"
-    shown = [readings.compact(item) for item in items]
+    shown = [compact(item) for item in items]
     answer = ", ".join(sorted(set(shown)) if is_set else shown)
     if key is None or not isinstance(key.value, tuple):
         return [answer], ["wrong"]
     wanted = [str(one) for one in key.value]
-    if all(len(one) == 1 for one in wanted) and readings.compact(claim.text) == "".join(wanted).casefold():
+    if all(len(one) == 1 for one in wanted) and compact(claim.text) == "".join(wanted).casefold():
         items = wanted
-    if readings.is_hedged(claim.text):
+    if is_hedged(claim.text):
         return [answer], ["ambiguous"]
-    fits = readings.fits_items(items, wanted, readings.fits_item, is_set=is_set) or readings.has_items(
-        claim.text, wanted, is_set=is_set
-    )
+    fits = fits_items(items, wanted, fits_item, is_set=is_set) or has_items(claim.text, wanted, is_set=is_set)
     return [answer], ["right" if fits else "wrong"]
 
 
 def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
-    name = readings.name_of(claim.text)
-    if key is None or not isinstance(key.value, readings.TextKey):
+    name = name_of(claim.text)
+    if key is None or not isinstance(key.value, TextKey):
         return ([name], ["wrong"]) if name and claim.strength >= Strength.ALONE else None
-    fit = readings.fits_text(claim.text, key.value, question.text)
+    fit = fits_text(claim.text, key.value, question.text)
     if fit == "wrong" and _NO_ANSWER.match(trim(claim.text)):
         return None
     return [name], [fit]
