@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runs": BASE | {
         "settings", "store", "packet", "search", "members", "calling", "engine", "protocols", "flags", "render", "planning",
     },
-    "evals": BASE | {"settings", "engine", "protocols", "runs"},
+    "evals": BASE | {"settings", "packet", "engine", "protocols", "render", "runs"},
     "doors": BASE | {
         "settings", "store", "packet", "members", "engine", "protocols", "flags", "render", "planning", "runs", "evals",
     },

@@ -53,7 +53,7 @@ from council.evals.statistics import (
 from council.final_answers.marks import Mark
 from council.money import Price, format_usd
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
-from council.runs.batch_rows import InputRow
+from council.runs.batch_rows import COMMON_OPTIONS, InputRow, list_option_kinds, option_name
 from council.runs.eval_object import (
     CalibrationObject,
     ComparisonObject,
@@ -152,15 +152,29 @@ def choose_base(arms: Sequence[Arm], wanted: str | None) -> str:
 
 
 def split_arm(text: str) -> tuple[str, dict[str, str | bool]]:
-    """Return the name and the options of an arm such as `advisors:rounds=3`."""
-    name, *pairs = text.split(":")
+    """Return the name and the options of an arm such as `advisors:rounds=3` or `judges:models=a+b`."""
+    name, *pairs = _join_members(text.split(":"))
     options: dict[str, str | bool] = {}
     for pair in pairs:
         key, mark, value = pair.partition("=")
         if not key or (mark and not value):
             raise UsageError(f'the arm "{text}" has the option "{pair}": write NAME=VALUE, as in advisors:rounds=3')
-        options[key.strip()] = value.strip() if mark else True
+        is_list = option_name(key) in (*COMMON_OPTIONS["names"], *COMMON_OPTIONS["seats"])
+        options[key.strip()] = (value.strip().replace("+", ",") if is_list else value.strip()) if mark else True
     return name, options
+
+
+def _join_members(parts: Sequence[str]) -> list[str]:
+    """Join the parts of an arm that are one list of members, whose names may contain a colon too."""
+    joined: list[str] = []
+    for part in parts:
+        before = option_name(joined[-1].partition("=")[0]) if joined else ""
+        is_list = before in (*COMMON_OPTIONS["names"], *COMMON_OPTIONS["seats"])
+        if is_list and option_name(part.partition("=")[0]) not in list_option_kinds():
+            joined[-1] += f":{part}"
+        else:
+            joined.append(part)
+    return joined
 
 
 def _parse_arm(text: str) -> Arm:

@@ -129,6 +129,7 @@ class Plan:
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
     look: PlanLook | None = None
     redact_lookups: bool = False
+    look_folder: str = ""  # of the look-ups, if it is not that of the run
     check: bool = False  # the answer is checked by two other seats and corrected
     response_format: ResponseFormat | None = None  # the JSON that the answer is written in
     request: Json | None = None  # the request of /v1/responses that the run answers, without its input
@@ -225,6 +226,7 @@ class Plan:
             spending=self.spending,
             batch=self.batch,
             look=("redact" if self.redact_lookups else "refuse") if self.look else None,
+            look_folder=self.look_folder,
             check=self.check,
             response_format=self.response_format.as_json() if self.response_format else None,
             request=self.request,
@@ -253,6 +255,7 @@ class Material:
     attachments: tuple[tuple[str, str | bytes], ...] = ()  # name of each attached file, and its text or its bytes
     look: bool | None = False  # whether seats may read the project first; None: if the question names it
     names_files: bool = True  # whether words of the question may name files; if not, nothing of the folder is read
+    folder: Path | None = None  # of the files, if it is not that of the run; nothing in it is trusted
 
 
 def read_request(
@@ -359,7 +362,7 @@ async def make_plan(
     roster = _mark_small_seats(roster, member)
     options = _fill_options(chosen, panel, roster, equal_work_price)
     seat_warnings = _check_seat_flags(protocol, roster, settings)
-    look = _plan_lookups(protocol, roster, question, where.folder, material)
+    look = _plan_lookups(protocol, roster, question, material.folder or where.folder, material)
     check = _plan_check(protocol, settings)
 
     tokens = _limit_packet(settings.packet_tokens, question, roster, window)
@@ -465,6 +468,7 @@ async def make_plan(
         trusted=tuple(settings.trusted.destinations) if settings.trusted else (),
         look=look,
         redact_lookups=material.redact,
+        look_folder=str(material.folder or ""),
         check=check,
         response_format=response_format,
         excluded_vendors=settings.excluded_vendors,
@@ -677,7 +681,7 @@ async def _build_packet(
         material.selection or material.targets or question.target or question.text
         if material.names_files
         else Selection(),
-        where.folder,
+        material.folder or where.folder,
         task=question.task,
         spec=material.spec,
         decisions=material.decisions,
@@ -692,7 +696,7 @@ async def _build_packet(
         left_out=material.left_out,
         attachments=material.attachments,
         tokens=tokens,
-        trust=TrustSource(where.env, where.settings.trust_flags),
+        trust=None if material.folder else TrustSource(where.env, where.settings.trust_flags),
     )
     is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
     is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)

@@ -73,6 +73,7 @@ class RunSetup:
     spending: SpendingPlan = NO_SPENDING_PLAN
     batch: BatchLabel | None = None
     look: Literal["redact", "refuse"] | None = None  # what look-ups do with secrets; None: there are no look-ups
+    look_folder: str = ""  # of the look-ups, if it is not that of the run
     check: bool = False
     response_format: StoredFormat | None = None
     request: Json | None = None  # the request of /v1/responses that the run answers, without its input

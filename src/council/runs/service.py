@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from council.runs.waves import Waves
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
+MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 
 
 class Convener(RunRecords):
@@ -220,7 +221,7 @@ class Convener(RunRecords):
         """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the
         run's. A preview leaves settings out that need trust.
         """
-        folder = folder or self.folder
+        folder, material = folder or self.folder, material or Material()
         if not preview:
             self._require_trust()
         known, options = protocols.protocol_names(protocol), dict(flags or {})
@@ -228,10 +229,10 @@ class Convener(RunRecords):
         intent, material = read_request(
             words,
             {} if own else options,
-            material or Material(),
+            material,
             protocol=protocol,
             verbose=verbose,
-            folder=folder,
+            folder=material.folder or folder,
             known=known,
             can_search=lambda: can_search(self.settings, self.env, folder),
         )
@@ -365,6 +366,17 @@ class Convener(RunRecords):
                 given = {flag: value for flag, value in self._persisted_flags().items() if value is not None}
                 await self.store.write(run, [("detach", (json.dumps(record.setup | given, ensure_ascii=False),))])
         return run
+
+    async def requeue_after_close(self, run: str) -> str:
+        """Queue an unfinished run, also if the process that has just closed it still writes its report."""
+        for _ in range(MAX_REQUEUE_ATTEMPTS):
+            try:
+                return await self.requeue(run)
+            except RunOwned:
+                if (await self.run_state(run)).is_open:
+                    raise
+                await asyncio.sleep(REQUEUE_INTERVAL_S)
+        return await self.requeue(run)
 
     async def find_missing_keys(self, run: str) -> list[str]:
         """Return the API key variables that a run needs and that are not set. Raise if its settings need trust."""

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from council.doors import limits
-from council.doors.limits import BudgetCaps
+from council.doors.limits import find_run_cap
 from council.doors.web import access, models, schemas
 from council.doors.web.access import AppStateDep, KeyHeader, RunId, UserDep, make_key
 from council.doors.web.app_state import AppState
@@ -31,18 +31,16 @@ from council.doors.web.schemas import (
     stream_responses,
 )
 from council.doors.web.sse import EventStream
-from council.errors import RunConflict, RunOwned, UsageError
+from council.errors import RunConflict, UsageError
 from council.extensions import FORMATS
-from council.planning.setup import RunSetup
 from council.render.formats import render_parts_as
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_history
 from council.runs.history import describe_packet, filter_evaluations, list_attempts, query_history
-from council.runs.service import Convener
 from council.runs.spending import parse_since
 from council.runs.tokens import OWNER
 from council.settings.schema import quote_value
-from council.store.interface import Record, RequestKey, RunRow, RunStatus
+from council.store.interface import RequestKey, RunRow, RunStatus
 from council.text_cleanup import clean_json
 from council.types import Json
 
@@ -244,7 +242,6 @@ def get_empty_key(
 
 EmptyRequestKey = Annotated[RequestKey | None, Depends(get_empty_key)]  # of a request whose body says nothing
 action_router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
-MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "status": "queued"}
 STATUS_RESPONSE: Json = {
     "status_code": 202,
@@ -302,9 +299,11 @@ async def resume_run(run: RunId, app_state: AppStateDep, user: UserDep, key: Emp
         if record.status == RunStatus.COMPLETE:
             raise RunConflict(f"run {run} is complete, so there is nothing to resume: fork it, or start a new run")
         payer = OWNER if user.sees_all else user  # the cap of a user's run stays, or becomes the present one
-        async with app_state.open_convener(user=payer, max_cost=_effective_cap(record, app_state)) as convener:
+        async with app_state.open_convener(
+            user=payer, max_cost=find_run_cap(app_state.owner, app_state.caps, record)
+        ) as convener:
             await convener.find_missing_keys(run)  # raises if the settings of its folder need trust
-            await _requeue(run, convener, app_state)
+            await convener.requeue_after_close(run)
         return await _keep_key(run, key, app_state)
 
     await app_state.run_once(key, resume)
@@ -334,7 +333,9 @@ async def fork_run(
     async def fork() -> str:
         record = await app_state.store.load(run)
         limits.check_members(body.seats.values(), app_state.owner.settings(Path(record.folder)))
-        async with app_state.open_convener(user=user, max_cost=_effective_cap(record, app_state)) as convener:
+        async with app_state.open_convener(
+            user=user, max_cost=find_run_cap(app_state.owner, app_state.caps, record)
+        ) as convener:
             return await convener.enqueue_fork(run, body.from_, body.seats, key)
 
     forked, is_repeated = await app_state.run_once(key, fork)
@@ -377,28 +378,6 @@ async def record_outcome(run: RunId, body: OutcomeRequest, app_state: AppStateDe
     """Record how the decision of a complete run turned out. The newest outcome counts; the earlier ones are kept."""
     recorded = await app_state.shared_convener.record_outcome(run, body.label, body.note)
     return ApiResponse(recorded.row)
-
-
-async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
-    """Requeue the run, retrying while the process that closed it still writes the report."""
-    for left in range(MAX_REQUEUE_ATTEMPTS, -1, -1):
-        try:
-            await convener.requeue(run)
-        except RunOwned:
-            if left == 0 or (await app_state.shared_convener.run_state(run)).is_open:
-                raise
-            await asyncio.sleep(REQUEUE_INTERVAL_S)
-        else:
-            return
-
-
-def _effective_cap(record: Record, app_state: AppState) -> float | None:
-    """Return the lowest cap of the run, of its folder and of this server.
-
-    Raise UsageError if its folder has a higher cap of a day.
-    """
-    here = BudgetCaps.from_settings(app_state.owner.settings(Path(record.folder)))
-    return limits.min_amount(RunSetup.of(record).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
 
 
 async def _keep_key(run: str, key: RequestKey | None, app_state: AppState) -> str:

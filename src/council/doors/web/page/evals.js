@@ -8,6 +8,7 @@ import { wideTable } from "./wide_table.js";
 
 const LEVELS = ["HIGH", "MEDIUM", "LOW", "CONTESTED"];
 const SAMPLING = "vote"; // the protocol of the arms that are no council
+const HISTORY = "council.history-eval/1";
 const MAX_VALUE = 320; // width of the scale of a plot
 
 /** The list, or the evaluation with this id. */
@@ -16,7 +17,7 @@ export function evalsView(id) {
   let isClosed = false;
   showTab(id ? "Evaluation" : "Evaluations");
   get(id ? `evals/${encodeURIComponent(id)}` : "evals")
-    .then((found) => isClosed || setChildren(node, id ? resultParts(found) : listParts(found.evals)))
+    .then((found) => isClosed || setChildren(node, !id ? listParts(found.evals) : found.schema === HISTORY ? historyParts(found) : resultParts(found)))
     .catch((error) => isClosed || setChildren(node, el("p", { class: "problem", role: "alert" }, capital(error.message))));
   return { node, close: () => (isClosed = true) };
 }
@@ -27,7 +28,7 @@ function listParts(rows) {
 }
 
 function listItem(one) {
-  const facts = [count(one.questions, "question"), listed(one.arms.filter((name) => !name.startsWith("self-consistency="))), day(one.at), one.unfinished > 0 && `${one.unfinished} answers are missing`];
+  const facts = [count(one.questions, one.dataset.startsWith("history:") ? "commit" : "question"), listed(one.arms.filter((name) => !name.startsWith("self-consistency="))), day(one.at), one.unfinished > 0 && `${one.unfinished} answers are missing`];
   return el("li", { class: "card" }, el("a", { href: `#/evals/${one.id}` }, one.dataset), el("span", { class: "soft" }, facts.filter(Boolean).join(" · ")));
 }
 
@@ -49,6 +50,34 @@ function resultParts(result) {
     ...trusted.map((arm) => plot(`${arm.arm}: right by trust level`, LEVELS.filter((level) => arm.trust[level]).map((level) => [`${level} (${arm.trust[level].n})`, arm.trust[level]]))),
     ...calibrated.map((arm) => plot(`${arm.arm}: right by share of the votes`, arm.reliability.map((row) => [`${percent(row.confidence)} (${row.accuracy.n})`, row.accuracy, row.confidence]))),
   ];
+}
+
+/** Reviews of old commits: the bugs that each arm found, by how many judges hold a finding. */
+function historyParts(result) {
+  const found = result.arms.flatMap((arm) => arm.by_support.filter((row) => row.recall.mean !== null).map((row) => [`${arm.arm}: ${row.support} or more of ${arm.judges}`, row.recall, row.by_chance ?? undefined]));
+  return [
+    el("p", {}, el("a", { href: "#/evals" }, "Evaluations")),
+    el("h1", {}, result.dataset),
+    el("p", { class: "soft" }, [count(result.bugs, "bug"), count(result.controls, "control"), `fixes since ${result.since}`, `seed ${result.seed}`, day(result.at), listed(result.members)].filter(Boolean).join(" · ")),
+    el("p", {}, "Every commit, with its findings and the later fix: ", el("code", {}, `${result.folder}/cases.html`)),
+    el("section", { "aria-label": "What can be concluded" }, el("h2", {}, "What can be concluded"), el("ul", {}, result.conclusions.map((line) => el("li", {}, line)))),
+    found.length > 0 && plot("Share of the bugs found, with 95 % interval; the mark is the share by chance", found),
+    el("section", { "aria-label": "Arms" }, el("h2", {}, "Arms"), wideTable(historyTable(result.arms))),
+  ];
+}
+
+function historyTable(arms) {
+  const head = ["arm", "reviews", "findings each", "precision at least", "controls with findings", "with critical", "FAIL on bugs", "FAIL on controls", "against", "points", "p", "$ a review", "$ a bug found"];
+  return el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, arms.map(historyRow)));
+}
+
+function historyRow(arm) {
+  const { against } = arm;
+  const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), pValue(against.p_value)] : ["", "", ""];
+  const shares = [arm.by_support[0]?.precision.mean, arm.controls_with_findings.mean, arm.controls_with_critical.mean, arm.fail_on_bugs.mean, arm.fail_on_controls.mean].map(percent);
+  const costs = [arm.usd_per_review, arm.usd_per_bug].map((usd) => (usd === null ? "" : money(usd)));
+  const cells = [arm.reviews, arm.findings_per_review === null ? "" : arm.findings_per_review.toFixed(1), ...shares, ...beside, ...costs];
+  return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
 }
 
 const percent = (share) => (share === null || share === undefined ? "" : `${Math.round(100 * share)} %`);
