@@ -92,22 +92,63 @@ _ORDINAL_DAY = re.compile(rf"\b(?:{'|'.join(sorted(_ORDINAL_DAYS, key=len, rever
 
 
 def spell_ordinals(text: str) -> str:
-    return _ORDINAL_DAY.sub(lambda found: f"{_ORDINAL_DAYS[found[0].casefold()]}th", text)
+    return _ORDINAL_DAY.sub(lambda found: _ordinal(_ORDINAL_DAYS[found[0].casefold()]), text)
 
 
 def compact(text: str) -> str:
     """Return a text for comparison. Signs count if the text is of code or a formula, else only words do."""
     plain = re.sub(r"_(?=\d)", "", strip_marks(to_plain(text))).strip(" .,;:\n\"'`*!")
+    plain = space_initials(plain)
     if is_code(plain):
         return re.sub(r"\s+", "", plain).replace('"', "'").casefold()
-    plain = re.sub(r"(?<=\d)\s*(?::|to)\s*(?=\d)", ":", spell(plain))
+    plain = spell_period(re.sub(r"(?<=\d)\s*(?::|to)\s*(?=\d)", ":", spell(plain)))
     return name_key(plain.replace("-", " "))
+
+
+_INITIALS = re.compile(
+    r"(?<![\w.])(?:[A-Z]\.){2,}(?![a-z(])|(?<![\w.])(?:[A-Z]\.)+(?=[A-Z][a-z])|(?<![\w.])[A-Z]\.[A-Z]\b(?=\.? [A-Z][a-z])"
+)
+
+
+def space_initials(text: str) -> str:
+    """Return a text with "J R R Tolkien" for "J.R.R. Tolkien"."""
+    return _INITIALS.sub(lambda found: " ".join(re.findall("[A-Z]", found[0])) + " ", text)
 
 
 def spell(text: str) -> str:
     """Return a text with digits for words of numbers, and letters without accents."""
-    plain = unicodedata.normalize("NFKD", spell_ordinals(replace_number_words(text)))
+    plain = unicodedata.normalize("NFKD", replace_number_words(spell_ordinals(text)))
     return unicodedata.normalize("NFKC", "".join(letter for letter in plain if not unicodedata.combining(letter)))
+
+
+_ROMAN_CENTURY = re.compile(r"\b(x{0,2}(?:ix|iv|v?i{0,3}))(?:th|st)?(?= century\b)", re.IGNORECASE)
+_CENTURIES = {
+    word: n
+    for n, word in enumerate("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi".split(), 1)
+}
+_QUARTERS = (
+    re.compile(
+        r"\b(?:the )?(?:q(?P<number>[1-4])|(?P<word>[1-4])(?:st|nd|rd|th) quarter)(?: of|,|/|-)?(?: the year)? ?(?P<year>\d{4})\b",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\b(?P<year>\d{4})[ /,-]*(?:q(?P<number>[1-4])|(?P<word>[1-4])(?:st|nd|rd|th) quarter)\b", re.IGNORECASE
+    ),
+)
+
+
+def spell_period(text: str) -> str:
+    """Return a text with "14th century", "1980s" and "Q3 2021" for other forms of them."""
+    text = _ROMAN_CENTURY.sub(lambda found: _ordinal(_CENTURIES.get(found[1].casefold(), 0)) or found[0], text)
+    text = re.sub(r"(?<=\d0)'s\b", "s", text)
+    for pattern in _QUARTERS:
+        text = pattern.sub(lambda found: f"q{found['number'] or found['word']} {found['year']}", text)
+    return text
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}" if number else ""
 
 
 def is_code(text: str) -> bool:

@@ -16,6 +16,7 @@ from council.final_answers.finder import (
     Claim,
     Strength,
     find_claims,
+    find_correction,
     find_last_answer,
     is_aside,
     is_corrected,
@@ -48,7 +49,7 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
-    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about)|[=:+×({,*/-]|\\frac\{?)\s*\Z"
+    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about|who|whom|whose|where|while|into|mod|becomes|gives|equals|called|named|one who|by the|its|their|his|her|my|your|but|not|also|will|would|must|should|could|can|may)|[=:+×({,*/≡≈≤≥<>→⇒√^-]|\\frac\{?)\s*\Z"
 )
 
 
@@ -164,7 +165,7 @@ def mark_reply(reply: str, key: AnswerKey) -> Mark:
     answers, fits = decided
     if len(answers) > 1 and len(set(answers)) > 1:
         return "ambiguous"
-    return fits[0]
+    return "right" if "right" in fits else fits[0]
 
 
 def read_reply(reply: str, kind: Kind, question: Question) -> Reading:
@@ -184,7 +185,7 @@ def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -
     if kind == "number":
         languages = {detect_language(reply, question.text), detect_language(reply)}
         question = replace(question, language=next((one for one in languages if one != "en"), "en"))
-    groups = find_claims(reply)
+    groups = _drop_retracted(find_claims(reply), reply, question, kind, key)
     strong = [group for group in groups if group[0].strength >= Strength.SENTENCE]
     for group in strong:
         read = [(claim, found) for claim in group if (found := _read_claim(claim, question, kind, key))]
@@ -203,6 +204,31 @@ def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -
     if kind == "list" and key is not None and _leaves_items_open(weak, key):
         return [""], ["ambiguous"]
     return _decide_weak(weak, reply, question, kind, key)
+
+
+def _drop_retracted(
+    groups: list[list[Claim]], reply: str, question: Question, kind: Kind, key: AnswerKey | None
+) -> list[list[Claim]]:
+    """Return the claims after the last correction, if one of them states an answer, else all.
+
+    A correction such as "actually" takes nothing back if it may be part of the answer itself.
+    """
+    correction = find_correction(reply)
+    if correction is None:
+        return groups
+    later = [kept for group in groups if (kept := [claim for claim in group if claim.start >= correction.start - 1])]
+    for group in later:
+        for claim in group:
+            is_naming = kind != "text" or _NAMING.search(strip_marks(claim.text)) or claim.strength >= Strength.ALONE
+            if is_naming and _read_claim(claim, question, kind, key):
+                return later
+    return groups
+
+
+_NAMING = re.compile(
+    r"\b(?:it|that|this|answer|he|she)(?: is|'s| was| must be| should be| has to be)\b|\b(?:is|was) (?:the|in|by|at)\b|:",
+    re.IGNORECASE,
+)
 
 
 def _decide_weak(

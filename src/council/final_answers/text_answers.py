@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from council.final_answers.claim_words import BOLD_SPAN, REASON, REMARK, Fit, are_alike, compact, is_code, spell
+from council.final_answers.claim_words import (
+    BOLD_SPAN,
+    REASON,
+    REMARK,
+    Fit,
+    are_alike,
+    compact,
+    is_code,
+    space_initials,
+    spell,
+    spell_period,
+)
 from council.final_answers.comparison import asks_literal
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.values import name_key
@@ -31,7 +42,7 @@ def make_text_key(answer: str, question: str) -> TextKey:
         forms += re.split(r"\s+/\s+|\s+or\s+|,?\s+aka\s+", answer)
     is_person = (
         re.search(
-            r"\bwho\b|\bwhom\b|\bwhose\b|\b(?:author|scientist|president|composer|painter|inventor|physicist|writer|poet|king|queen|emperor|philosopher|mathematician|astronaut|director|artist|explorer)\b",
+            r"\bwho\b|\bwhom\b|\bwhose\b|\bqui\b|\bwer\b|\bwem\b|\bwen\b|\bqui[ée]n(?:es)?\b|\bchi\b|\bquem\b|\b(?:author|scientist|president|composer|painter|inventor|physicist|writer|poet|king|queen|emperor|philosopher|mathematician|astronaut|director|artist|explorer)\b",
             question,
             re.IGNORECASE,
         )
@@ -45,21 +56,22 @@ def make_text_key(answer: str, question: str) -> TextKey:
 
 
 _ENDS_NAME = re.compile(
-    r"[,;:.!?()\[\]\n\"“”]|\s[-–—]\s|\s[—–]|\s(?:because|since|which|who|whose|as|in|on|at|from|around|not|with|for|rather|instead|and its|that|after|during|by|when|where|followed|so|but|while)\b",
+    r"[,;:.!?()\[\]\n\"“”]|\s[-–—]\s|\s[—–]|\s(?:because|since|which|who|whose|qui|que|der|die|das|geschrieben|gemalt|komponiert|erfunden|escrito|as|in|on|at|from|around|not|with|for|rather|instead|and its|that|after|during|by|when|where|followed|so|but|while)\b",
     re.IGNORECASE,
 )
 _BEFORE_NAME = re.compile(
-    r"\A\W*(?:(?:it's|it is|it was|that's|that is|this is|they are|he is|she is|i think|i believe|i'd say|i would say|probably|most likely|likely|clearly|definitely|so|therefore|thus|hence|the answer is)[\s,:]+)+",
+    r"\A\W*(?:(?:c'est|it's|it is|it was|that's|that is|this is|they are|he is|she is|i think|i believe|i'd say|i would say|probably|most likely|likely|clearly|definitely|so|therefore|thus|hence|the answer is)[\s,:]+)+",
     re.IGNORECASE,
 )
 _NAMES = re.compile(
-    r"\b(?:is|are|was|were|be|been|called|named|known as|by|as|gives?|yields?|prints?|outputs?|returns?|shows?|displays?|produces?|use|uses|means?|stands for|said|say|choose|to|of)\b(?: indeed| therefore| thus| probably| likely| most likely| clearly| commonly| the)?[\s:,]*|[:=]\s*",
+    r"\b(?:c'est|s'agit(?: bien)?(?: sûr)? d[eu]|trata de|il est|est|ist|war|waren|heißt|von|par|por|fue|es|era|é|foi|è)\b(?: bien sûr| natürlich)?[\s,:]*"
+    r"|\b(?:is|are|was|were|be|been|called|named|known as|by|as|gives?|yields?|prints?|outputs?|returns?|shows?|displays?|produces?|use|uses|means?|stands for|said|say|choose|to|of)\b(?: indeed| therefore| thus| probably| likely| most likely| clearly| commonly| the)?[\s:,]*|[:=]\s*",
     re.IGNORECASE,
 )
 _GENERIC = frozenset(["ocean", "sea", "river", "lake", "mount", "mountain", "mt", "city", "desert", "island", "islands", "republic", "kingdom", "university", "theorem", "law", "effect", "company", "inc", "corporation", "street", "state", "country", "novel", "poem", "book", "film", "movie", "element", "metal", "gas", "acid", "tower", "bridge", "war", "battle", "treaty", "empire", "dynasty", "language", "system", "protocol", "command", "algorithm", "sort", "method", "test", "rule", "cells", "cell", "bone", "muscle", "color", "colour", "planet", "of", "dr", "sir", "professor", "king", "queen", "saint", "st", "president", "emperor", "mr", "mrs", "ms"])  # fmt: skip
 _FUNCTION = frozenset(["either", "both", "or", "spelled", "spelt", "aka", "formerly", "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "so", "that", "this", "it", "its", "is", "are", "was", "were", "be", "been", "being", "as", "also", "then", "than", "indeed", "clearly", "simply", "thus", "therefore", "hence", "here", "who", "which", "what", "has", "have", "had", "gives", "give", "giving", "makes", "make", "called", "named", "known", "around", "about", "circa", "near", "during", "because", "since", "when", "while", "after", "before", "would", "should", "must", "will", "can", "could", "do", "does", "did", "we", "i", "you", "he", "she", "they", "there", "using", "use", "uses", "wrote", "written", "painted", "invented", "discovered", "founded", "composed", "directed", "built", "made", "said", "says", "say", "think", "believe", "answer", "means", "mean", "stands", "stand", "prints", "print", "outputs", "output", "returns", "return", "likely", "probably", "definitely", "certainly", "most", "just", "not", "but"])  # fmt: skip
 _DENIES = re.compile(
-    r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bunlike|\bneither|\bnor|\bthan|\bno longer|\bisn't|\bwrong(?:ly)?|\bmistaken(?:ly)?(?: for)?|\bconfused with)(?:\s+(?:in|the|a|an|be|it|really|actually|just|simply|called|by))*[\s\"'(]*\Z",
+    r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bunlike|\bafter|\bbefore|\bbeside|\bnext to|\bnear|\bagainst|\bfrom|\bneither|\bnor|\bthan|\bno longer|\bisn't|\bwrong(?:ly)?|\bmistaken(?:ly)?(?: for)?|\bconfused with)(?:\s+(?:in|the|a|an|be|it|really|actually|just|simply|called|by))*[\s\"'(]*\Z",
     re.IGNORECASE,
 )
 _DENIED = re.compile(
@@ -80,12 +92,20 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
     if key.spelling and "".join(key.spelling.split()) not in "".join(strip_marks(text).split()):
         return "wrong"
     plain = spell(re.sub(r"_(?=\d)", "", strip_marks(text)))
+    if not any(map(is_code, key.forms)):
+        plain = spell_period(space_initials(plain))
     places = list(_find_forms(plain, key))
     said = [(plain[:start], plain[end:]) for start, end in places]
     is_denied = [bool(_DENIES.search(before) or _DENIED.match(after)) for before, after in said]
     if places and all(is_denied):
         return "wrong"
+    if _leaves_pair_open(plain, key):
+        return "ambiguous"
     names = {compact(name) for name in _list_names(text)}
+    if not names & set(key.forms) and any(_is_shared_name(name, form, key) for name in names for form in key.forms):
+        return "ambiguous"
+    if places and _is_second(plain, places[0][0]):
+        return "wrong"
     if names & set(key.forms) or any(_is_same_name(name, form, key) for name in names for form in key.forms):
         return "ambiguous" if any(map(_has_alternative, said)) else "right"
     asked = {name_key(word) for word in re.findall(r"[\w+#-]+", question)}
@@ -96,6 +116,8 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
             if re.match(rf"\W*{re.escape(_find_leading_name(plain, asked).strip())}\s+or\b", plain)
             else "right"
         )
+    if key.is_person and _names_described_person(plain, key):
+        return "right"
     for (start, end), denied in zip(places, is_denied, strict=True):
         if not denied and _stands_alone(plain, start, end, asked):
             return "ambiguous" if _has_alternative((plain[:start], plain[end:])) else "right"
@@ -155,24 +177,155 @@ def _is_same_name(name: str, form: str, key: TextKey) -> bool:
     )
     if not said or not wanted:
         return False
-    if key.is_person and len(said) <= 5:
-        shorter, longer = sorted((said, wanted), key=len)
-        if (
-            len(shorter) < len(longer)
-            and longer[-len(shorter) :] == shorter
-            and len(shorter[-1]) > 2
-            and not set(said) & _FUNCTION
-        ):
-            return True
-        if said[: len(wanted)] == wanted and not set(said) & _FUNCTION:
-            return True
-        if len(wanted) > 1 and len(said) > 1 and (said[0], said[-1]) == (wanted[0], wanted[-1]):
-            return True
+    if key.is_person and _are_same_person(said, wanted):
+        return True
+    if len("".join(wanted)) > 1 and "".join(said) == "".join(wanted):
+        return True
+    said = [word for word in said if word in wanted or word not in _PERIOD_PARTS] or said
     if [word for word in said if word not in _GENERIC] == [word for word in wanted if word not in _GENERIC] and set(
         said
     ) - _GENERIC:
         return True
     return are_alike(said, wanted) and not is_code(form)
+
+
+_PERIOD_PARTS = frozenset(("early", "late", "mid", "beginning", "end", "middle", "part", "first", "second", "half"))
+_TITLES = frozenset(
+    "dr sir lord lady dame prof professor king queen saint st president emperor empress prince princess pope mr mrs ms miss captain general "
+    "admiral colonel senator minister chancellor justice judge count duke baron jr sr".split()
+)
+_PARTICLES = frozenset("von van de da di der den del della la le du des dos of the".split())
+# Surnames that several people have whom the same question may mean: alone they leave it open.
+_SHARED_SURNAMES = frozenset(
+    "bush roosevelt adams johnson harrison bach strauss dumas huxley curie bernoulli bronte wright grimm brown smith jones".split()
+)
+_SHARED_FIRST_NAMES = frozenset(("bush", "adams", "strauss", "dumas"))
+
+
+def _split_person(words: Sequence[str]) -> list[str]:
+    """Return the names of a person without titles and particles."""
+    return [word for word in words if word not in _TITLES and word not in _PARTICLES]
+
+
+def _are_same_person(said: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether two names may be of one person: names may be missing or shortened, but none may differ."""
+    if len(said) > MAX_NAME_WORDS or (set(said) - _PARTICLES) & _FUNCTION:
+        return False
+    one, other = _split_person(said), _split_person(wanted)
+    if not one or not other:
+        return False
+    if one[: len(other)] == other and len(other) > 1:
+        return True
+    if len(one) == 1 and len(other) > 1 and one[0] == other[0] and len(other) == 2 and _is_mononym(one[0]):
+        return True
+    if one[-1] != other[-1] or len(one[-1]) < MIN_SURNAME:
+        return False
+    if len(one) == 1 or len(other) == 1:
+        return True
+    if not _is_same_given(one[0], other[0]):
+        return False
+    middles = one[1:-1], other[1:-1]
+    return not all(middles) or (len(middles[0]) == len(middles[1]) and all(map(_is_same_given, *middles)))
+
+
+MIN_SURNAME = 3
+MAX_NAME_WORDS = 6
+
+
+def _is_mononym(name: str) -> bool:
+    return name in (
+        "michelangelo",
+        "leonardo",
+        "raphael",
+        "galileo",
+        "dante",
+        "rembrandt",
+        "napoleon",
+        "donatello",
+        "titian",
+        "caravaggio",
+        "voltaire",
+        "moliere",
+    )
+
+
+def _is_same_given(a: str, b: str) -> bool:
+    return a == b or (min(len(a), len(b)) == 1 and a[0] == b[0])
+
+
+def _is_shared_name(name: str, form: str, key: TextKey) -> bool:
+    """Return whether a name is that of the key, shortened to what several people are called."""
+    one, other = _split_person(name.split()), _split_person(form.split())
+    if not key.is_person or not one or len(one) >= len(other) or one[-1] != other[-1]:
+        return False
+    if len(one) == 1:
+        return one[0] in _SHARED_SURNAMES
+    return len(one) == 2 and one[-1] in _SHARED_FIRST_NAMES and _is_same_given(one[0], other[0])
+
+
+_NAME_RUN = r"(?:[A-Z][\w.'-]*\s+(?:(?:von|van|de|da|di|der|of|the)\s+)?){0,3}[\w.'+#-]+"
+_PAIR = re.compile(
+    rf"(?P<both>\b(?:both|either)\s+)?(?:the\s+)?(?P<a>{_NAME_RUN})(?:\s+(?P<link>or|and|&|oder|und|ou|et|o|y)\s+|\s?(?P<slash>/)\s?)"
+    rf"(?:(?:possibly|maybe|perhaps|even|by|in|the|a|an)\s+)*(?P<b>{_NAME_RUN})"
+)
+
+
+def _leaves_pair_open(plain: str, key: TextKey) -> bool:
+    """Return whether a claim gives two names of which one is that of the key: "X or Y", "X/Y", "both X and Y"."""
+    if any(is_code(form) or {"and", "or"} & set(form.split()) for form in key.forms):
+        return False
+    for found in _PAIR.finditer(plain):
+        first, second = compact(found["a"]), compact(found["b"])
+        fits = [any(_is_same_name(name, form, key) for form in key.forms) for name in (first, second)]
+        if fits[0] == fits[1] or _DENIES.search(plain[: found.start()]) or second in _FUNCTION:
+            continue
+        is_short = not plain[: found.start()].strip(" \"'(*") and not plain[found.end() :].strip(" .\"')*!")
+        if found["link"] in ("and", "&", "und", "et", "y"):
+            is_named_together = found["both"] or (is_short and found["b"][:1].isupper())
+            follows = re.match(
+                r"\s+(?:have|both|are each|were each|independently|share|did|jointly)\b", plain[found.end() :]
+            )
+            if is_named_together or (follows and found["b"][:1].isupper()):
+                return True
+        elif found["slash"]:
+            if len(plain.split()) <= MAX_PAIR_WORDS:
+                return True
+        elif found["b"][:1].isupper() == found["a"][:1].isupper():
+            return True
+    return False
+
+
+MAX_PAIR_WORDS = 6
+
+
+def _is_second(plain: str, start: int) -> bool:
+    """Return whether another name stands before the place, with a semicolon or an "although" between."""
+    before = plain[:start]
+    found = re.match(
+        r"\W*(?:(?:it's|it is|it was|that was|the answer is)\s+)?(?:[A-Z][\w.'-]*\s*){1,4}(?:;|,\s+(?:although|though|while|whereas)\b)",
+        before,
+    )
+    return found is not None and name_key(re.sub(r"\W", "", found[0])) not in _FUNCTION
+
+
+def _names_described_person(plain: str, key: TextKey) -> bool:
+    """Return whether a claim begins with a description and the surname: "The Swedish chemist Scheele did"."""
+    for form in key.forms:
+        surname = form.split()[-1]
+        if len(surname) < MIN_SURNAME or surname in _SHARED_SURNAMES:
+            continue
+        found = re.match(
+            rf"\W*(?:(?:it|that|this|he|she) (?:was|is) |by )?the ((?:[\w-]+ ){{1,4}}){re.escape(surname)}\b(?! [A-Z])(?:[^\w]|\s+(?:did|was|is|who|in)\b|\Z)",
+            plain,
+            re.IGNORECASE,
+        )
+        if (
+            found
+            and not {word.casefold() for word in found[1].split()} & _FUNCTION
+            and not re.search(r"\b(?:or|not|and)\b", plain)
+        ):
+            return True
+    return False
 
 
 _FOREIGN_ARTICLES = frozenset(("der", "die", "das", "le", "la", "les", "el", "los", "il", "lo", "l"))
