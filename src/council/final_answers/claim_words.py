@@ -124,7 +124,32 @@ def spell(text: str) -> str:
 _ROMAN_CENTURY = re.compile(r"\b(x{0,2}(?:ix|iv|v?i{0,3}))(?:th|st)?(?= century\b)", re.IGNORECASE)
 _CENTURIES = {
     word: n
-    for n, word in enumerate("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi".split(), 1)
+    for n, word in enumerate(
+        [
+            "i",
+            "ii",
+            "iii",
+            "iv",
+            "v",
+            "vi",
+            "vii",
+            "viii",
+            "ix",
+            "x",
+            "xi",
+            "xii",
+            "xiii",
+            "xiv",
+            "xv",
+            "xvi",
+            "xvii",
+            "xviii",
+            "xix",
+            "xx",
+            "xxi",
+        ],
+        1,
+    )
 }
 _QUARTERS = (
     re.compile(

@@ -9,7 +9,7 @@ from typing import Literal
 
 from council.answer_text import find_refusal
 from council.final_answers.choices import LETTERS, fold, read_choice
-from council.final_answers.claim_words import Fit, compact
+from council.final_answers.claim_words import Fit, compact, content
 from council.final_answers.date_answers import fits_days, fits_time, read_days, read_times
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
 from council.final_answers.finder import (
@@ -45,7 +45,10 @@ _NO_ANSWER = re.compile(
     r"\b(?:it|that|this|the \w+|answer)? ?(?:really |largely |entirely |all )?(?:depends|varies)\b|\b(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|impossible to|not possible to|hard to|difficult to) "
     r"(?:be |reliably |definitively |accurately |really |fully |provide |give |say |you )*(?:determined?|say|tell|answer(?:ed)?|know|given?|provided?|see|verif\w+|confirm|find|compute|calculated?|stated?|decided?|identif\w+|help|access|a definit\w+|an? (?:exact|single|specific|final))\b"
     r"|\b(?:not enough|insufficient|more) (?:information|data|context|details?|evidence)\b|\b(?:i|we) (?:do not|don't) (?:know|have)\b|\b(?:unknown|undetermined|indeterminate|unclear|inconclusive)\b|\bno (?:answer|definitive|clear answer)\b|\bn'est pas (?:mentionné|indiqué|précisé|connu)|\bnicht (?:erwähnt|angegeben|bekannt|bestimmbar)|\bno se (?:menciona|indica|puede)|"
-    r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional|the|at least)\b|\brather not\b|\bprefer not to\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell)\b|\bnot (?:stated|given|specified|provided|known)\b",
+    r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional|the|at least)\b|\brather not\b|\bprefer not to\b|\b(?:can(?:no|')t|cannot|won't|not (?:able|allowed|permitted) to|unable to) (?:share|disclose|reveal|discuss|view|open|read|access|look up|process|display|speak for|comment)\b"
+    r"|\bplease (?:share|provide|paste|send|attach|upload|specify|clarify|tell me|give me|include|supply)\b|\b(?:i|we)(?:'d| would) need\b|\boff limits\b|\bhave no (?:access|information|way|knowledge|record)\b"
+    r"|\b(?:does|do|did)(?:n't| not) (?:actually |explicitly |really |clearly )?(?:say|state|mention|reveal|specify|indicate|disclose|name|tell us|identify|list|include)\b|\bno (?:\w+ ){1,2}?(?:was|were|is|are|has been|have been) (?:attached|provided|included|given|shared|uploaded|supplied|mentioned|named|stated)\b"
+    r"|\bno (?:poem|text|image|picture|file|document|passage|article|attachment|link|table|chart|code)\b|\b(?:don't|do not) see (?:any|an|the)\b|\bas an ai\b|\bonce (?:i|you) (?:have|share|send|provide|paste)\b|\byou(?:'d| would|'ll| will)? (?:need|have) to (?:tell|give|send|share|provide|specify|clarify)\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell|paste|send|attach|upload|give|include|confirm|let me know)\b|\bnot (?:stated|given|specified|provided|known)\b",
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
@@ -394,6 +397,24 @@ def _read_open(
     return (answers, ["wrong"] * len(answers)) if len(answers) > 1 else None
 
 
+_ASKS_BACK = re.compile(
+    r"\b(?:could|can|would|will) you\b|\bdo you (?:have|mean)\b|\b(?:which|what) (?:\w+ )?(?:do|did|are) you\b",
+    re.IGNORECASE,
+)
+
+
+def _repeats_question(text: str, question: str) -> bool:
+    """Return whether a claim has no word of its own beside those of the question, which names no choices."""
+    if not question or re.search(r"\bor\b|[\"'“‘«:]", question):
+        return False
+    return len(text.split()) > 2 and not content(strip_marks(text)) - content(question) - _IDLE_WORDS
+
+
+_IDLE_WORDS = content(
+    "question find look where here who whom whose answer one now next first thus therefore hence would also have been being what when how let see need say tell determine identify asked asks"
+)
+
+
 def _has_no_answer(reply: str, question: Question, key: AnswerKey | None) -> bool:
     """Return whether a reply without a label says that it gives no answer, or breaks off."""
     plain = strip_marks(to_plain(reply)).rstrip()
@@ -405,7 +426,8 @@ def _has_no_answer(reply: str, question: Question, key: AnswerKey | None) -> boo
         return False
     sentences = [strip_marks(text).strip() for _, text in split_sentences(to_plain(reply))]
     stated = [text for text in sentences if not text.endswith("?") and not is_aside(text)]
-    shown = [*stated[:1], *stated[-1:], *(text for text in sentences[-1:] if text.endswith("?"))]
+    shown = [*stated[:1], *stated[-1:], *(text for text in sentences if text.endswith("?") and _ASKS_BACK.search(text))]
+    shown += [text for text in sentences[-1:] if text.endswith("?")]
     return any(_NO_ANSWER.search(_drop_remark(re.split(r"\b(?:but|however)\b", text)[-1])) for text in shown)
 
 
@@ -495,6 +517,8 @@ def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
     if key is None or not isinstance(key.value, TextKey):
         return ([name], ["wrong"]) if name and claim.strength >= Strength.ALONE else None
     fit = fits_text(claim.text, key.value, question.text)
+    if fit == "wrong" and claim.strength < Strength.LABEL and _repeats_question(claim.text, question.text):
+        return None
     if fit == "wrong" and _NO_ANSWER.match(trim(claim.text)):
         return None
     return [name], [fit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from council.final_answers.claim_words import (
@@ -69,7 +70,7 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _GENERIC = frozenset(["ocean", "sea", "river", "lake", "mount", "mountain", "mt", "city", "desert", "island", "islands", "republic", "kingdom", "university", "theorem", "law", "effect", "company", "inc", "corporation", "street", "state", "country", "novel", "poem", "book", "film", "movie", "element", "metal", "gas", "acid", "tower", "bridge", "war", "battle", "treaty", "empire", "dynasty", "language", "system", "protocol", "command", "algorithm", "sort", "method", "test", "rule", "cells", "cell", "bone", "muscle", "color", "colour", "planet", "of", "dr", "sir", "professor", "king", "queen", "saint", "st", "president", "emperor", "mr", "mrs", "ms"])  # fmt: skip
-_FUNCTION = frozenset(["either", "both", "or", "spelled", "spelt", "aka", "formerly", "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "so", "that", "this", "it", "its", "is", "are", "was", "were", "be", "been", "being", "as", "also", "then", "than", "indeed", "clearly", "simply", "thus", "therefore", "hence", "here", "who", "which", "what", "has", "have", "had", "gives", "give", "giving", "makes", "make", "called", "named", "known", "around", "about", "circa", "near", "during", "because", "since", "when", "while", "after", "before", "would", "should", "must", "will", "can", "could", "do", "does", "did", "we", "i", "you", "he", "she", "they", "there", "using", "use", "uses", "wrote", "written", "painted", "invented", "discovered", "founded", "composed", "directed", "built", "made", "said", "says", "say", "think", "believe", "answer", "means", "mean", "stands", "stand", "prints", "print", "outputs", "output", "returns", "return", "likely", "probably", "definitely", "certainly", "most", "just", "not", "but"])  # fmt: skip
+_FUNCTION = frozenset(["either", "both", "or", "spelled", "spelt", "aka", "formerly", "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "so", "that", "this", "it", "its", "is", "are", "was", "were", "be", "been", "being", "as", "also", "then", "than", "indeed", "clearly", "simply", "thus", "therefore", "hence", "here", "who", "which", "what", "has", "have", "had", "gives", "give", "giving", "makes", "make", "called", "named", "known", "around", "about", "circa", "near", "during", "because", "since", "when", "while", "after", "before", "would", "should", "must", "will", "can", "could", "do", "does", "did", "we", "i", "you", "he", "she", "they", "there", "using", "use", "uses", "wrote", "written", "painted", "invented", "discovered", "founded", "composed", "directed", "built", "made", "said", "says", "say", "think", "believe", "answer", "means", "mean", "stands", "stand", "prints", "print", "outputs", "output", "returns", "return", "likely", "probably", "definitely", "certainly", "most", "just", "not", "but", "himself", "herself", "itself", "themselves", "myself"])  # fmt: skip
 _DENIES = re.compile(
     r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bunlike|\bafter|\bbefore|\bbeside|\bnext to|\bnear|\bagainst|\bfrom|\bneither|\bnor|\bthan|\bno longer|\bisn't|\bwrong(?:ly)?|\bmistaken(?:ly)?(?: for)?|\bconfused with)(?:\s+(?:in|the|a|an|be|it|really|actually|just|simply|called|by))*[\s\"'(]*\Z",
     re.IGNORECASE,
@@ -191,13 +192,68 @@ def _is_same_name(name: str, form: str, key: TextKey) -> bool:
 
 _PERIOD_PARTS = frozenset(("early", "late", "mid", "beginning", "end", "middle", "part", "first", "second", "half"))
 _TITLES = frozenset(
-    "dr sir lord lady dame prof professor king queen saint st president emperor empress prince princess pope mr mrs ms miss captain general "
-    "admiral colonel senator minister chancellor justice judge count duke baron jr sr".split()
+    [
+        "dr",
+        "sir",
+        "lord",
+        "lady",
+        "dame",
+        "prof",
+        "professor",
+        "king",
+        "queen",
+        "saint",
+        "st",
+        "president",
+        "emperor",
+        "empress",
+        "prince",
+        "princess",
+        "pope",
+        "mr",
+        "mrs",
+        "ms",
+        "miss",
+        "captain",
+        "general",
+        "admiral",
+        "colonel",
+        "senator",
+        "minister",
+        "chancellor",
+        "justice",
+        "judge",
+        "count",
+        "duke",
+        "baron",
+        "jr",
+        "sr",
+    ]
 )
-_PARTICLES = frozenset("von van de da di der den del della la le du des dos of the".split())
+_PARTICLES = frozenset(
+    ["von", "van", "de", "da", "di", "der", "den", "del", "della", "la", "le", "du", "des", "dos", "of", "the"]
+)
 # Surnames that several people have whom the same question may mean: alone they leave it open.
 _SHARED_SURNAMES = frozenset(
-    "bush roosevelt adams johnson harrison bach strauss dumas huxley curie bernoulli bronte wright grimm brown smith jones".split()
+    [
+        "bush",
+        "roosevelt",
+        "adams",
+        "johnson",
+        "harrison",
+        "bach",
+        "strauss",
+        "dumas",
+        "huxley",
+        "curie",
+        "bernoulli",
+        "bronte",
+        "wright",
+        "grimm",
+        "brown",
+        "smith",
+        "jones",
+    ]
 )
 _SHARED_FIRST_NAMES = frozenset(("bush", "adams", "strauss", "dumas"))
 
@@ -214,9 +270,9 @@ def _are_same_person(said: Sequence[str], wanted: Sequence[str]) -> bool:
     one, other = _split_person(said), _split_person(wanted)
     if not one or not other:
         return False
-    if one[: len(other)] == other and len(other) > 1:
+    if one[: len(other)] == other:
         return True
-    if len(one) == 1 and len(other) > 1 and one[0] == other[0] and len(other) == 2 and _is_mononym(one[0]):
+    if len(one) == 1 and one[0] == other[0] and one[0] in _MONONYMS:
         return True
     if one[-1] != other[-1] or len(one[-1]) < MIN_SURNAME:
         return False
@@ -232,21 +288,9 @@ MIN_SURNAME = 3
 MAX_NAME_WORDS = 6
 
 
-def _is_mononym(name: str) -> bool:
-    return name in (
-        "michelangelo",
-        "leonardo",
-        "raphael",
-        "galileo",
-        "dante",
-        "rembrandt",
-        "napoleon",
-        "donatello",
-        "titian",
-        "caravaggio",
-        "voltaire",
-        "moliere",
-    )
+_MONONYMS = frozenset(
+    ("michelangelo", "leonardo", "raphael", "galileo", "dante", "rembrandt", "napoleon", "donatello", "titian")
+)
 
 
 def _is_same_given(a: str, b: str) -> bool:
@@ -263,9 +307,9 @@ def _is_shared_name(name: str, form: str, key: TextKey) -> bool:
     return len(one) == 2 and one[-1] in _SHARED_FIRST_NAMES and _is_same_given(one[0], other[0])
 
 
-_NAME_RUN = r"(?:[A-Z][\w.'-]*\s+(?:(?:von|van|de|da|di|der|of|the)\s+)?){0,3}[\w.'+#-]+"
+_NAME_RUN = r"(?:[A-Z][\w.'+#-]*(?:\s+(?:(?:von|van|de|da|di|der|of|the)\s+)?[A-Z][\w.'-]*){0,3}|[\w.'+#-]+)"
 _PAIR = re.compile(
-    rf"(?P<both>\b(?:both|either)\s+)?(?:the\s+)?(?P<a>{_NAME_RUN})(?:\s+(?P<link>or|and|&|oder|und|ou|et|o|y)\s+|\s?(?P<slash>/)\s?)"
+    rf"(?P<both>\b(?i:both|either)\s+)?(?:the\s+)?(?P<a>{_NAME_RUN})(?:\s+(?P<link>or|and|&|oder|und|ou|et|o|y)\s+|\s?(?P<slash>/)\s?)"
     rf"(?:(?:possibly|maybe|perhaps|even|by|in|the|a|an)\s+)*(?P<b>{_NAME_RUN})"
 )
 
@@ -315,7 +359,7 @@ def _names_described_person(plain: str, key: TextKey) -> bool:
         if len(surname) < MIN_SURNAME or surname in _SHARED_SURNAMES:
             continue
         found = re.match(
-            rf"\W*(?:(?:it|that|this|he|she) (?:was|is) |by )?the ((?:[\w-]+ ){{1,4}}){re.escape(surname)}\b(?! [A-Z])(?:[^\w]|\s+(?:did|was|is|who|in)\b|\Z)",
+            rf"\W*(?:(?:it|that|this|he|she) (?:was|is) |by )?the ((?:[\w-]+ ){{1,4}}){re.escape(surname)}\b(?:[^\w\s]|\s+(?:did|was|is|who|in)\b|\Z)",
             plain,
             re.IGNORECASE,
         )
