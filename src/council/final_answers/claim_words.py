@@ -100,7 +100,11 @@ def compact(text: str) -> str:
     plain = re.sub(r"_(?=\d)", "", strip_marks(to_plain(text))).strip(" .,;:\n\"'`*!")
     plain = space_initials(plain)
     if is_code(plain):
-        return re.sub(r"\s+", "", plain).replace('"', "'").casefold()
+        return (
+            re.sub(r"\s+", "", re.sub(r"(?<=[nmk])\s?[·×*]\s?(?=log|ln|[a-z]\b)", " ", plain))
+            .replace('"', "'")
+            .casefold()
+        )
     plain = spell_period(re.sub(r"(?<=\d)\s*(?::|to)\s*(?=\d)", ":", spell(plain)))
     return name_key(plain.replace("-", " "))
 

@@ -40,8 +40,10 @@ def has_items(text: str, wanted: Sequence[str], *, is_set: bool) -> bool:
     return not is_more and fits_items(split_list(plain[start:end]), wanted, fits_item, is_set=is_set)
 
 
-def split_list(text: str, *, is_key: bool = False) -> list[str]:
-    """Return the items of a list that is written in any common form."""
+def split_list(text: str, *, is_key: bool = False, has_numbers: bool = False) -> list[str]:
+    """Return the items of a list that is written in any common form; with `has_numbers`, those after their names."""
+    if has_numbers and (measures := _split_measures(text)):
+        return measures
     items = split_items(text) or _split_table(text)
     if items:
         return [_clean_item(item) for item in items]
@@ -74,6 +76,91 @@ def split_list(text: str, *, is_key: bool = False) -> list[str]:
         if len(rows) == 1 and re.fullmatch(r"[-\d.\s]+", plain):
             rows = plain.split()
     return [item for item in map(_clean_item, rows) if item]
+
+
+_UNIT_TAIL = r"(?:\s?(?:[a-zµ°%]{1,3}\b|[a-z]+(?:met(?:er|re)s?|inches|feet|foot|grams?)\b))?"
+_MEASURE = r"-?\d[\d.,]*\d|-?\d"
+_MEASURES = re.compile(
+    rf"(?:{_MEASURE}){_UNIT_TAIL}(?:\s*(?:[×✕*]|\bx\b|(?<=\d)x(?=\d)|\bby\b)\s*(?:{_MEASURE}){_UNIT_TAIL})+",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(
+    rf"(?P<label>[A-Za-z][A-Za-z ()]{{0,30}}?)\s*(?:[:=]|\bis\b|\bof\b)?\s*(?P<value>{_MEASURE}){_UNIT_TAIL}\W*",
+    re.IGNORECASE,
+)
+
+
+def _split_measures(text: str) -> list[str]:
+    """Return the numbers of "40 × 30 × 25 cm" and of "length 40, width 30, height 25"."""
+    plain = strip_marks(text).strip()
+    found = list(_MEASURES.finditer(plain))
+    if len(found) == 1 and "=" not in plain[found[0].end() :]:
+        return re.findall(_MEASURE, found[0][0])
+    rows = [
+        re.sub(r"\A[-*•\s]+", "", row)
+        for row in re.split(r"\n|;|,(?!\d)\s*(?:and\b)?|\band\b", plain)
+        if row.strip(" .")
+    ]
+    labelled = [_LABELLED.fullmatch(row.strip()) for row in rows]
+    if len(rows) < 2 or not all(labelled):
+        return []
+    return [row["value"] for row in labelled if row]
+
+
+def drop_shared_noun(items: list[str]) -> list[str]:
+    """Return items without a word that all of them end with, as in "Aventine Hill, Caelian Hill"."""
+    words = [item.split() for item in items]
+    if len(items) < 2 or any(len(row) < 2 for row in words) or len({row[-1] for row in words}) > 1:
+        return items
+    return [" ".join(row[:-1]) for row in words]
+
+
+def is_broken_off(text: str, items: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether a list ends inside an item of the key: "1. Aventine 2. Caelian 3. Capi"."""
+    if (
+        not items
+        or not len(wanted) > 1
+        or len(items) > len(wanted)
+        or not re.search(r"\w\Z", strip_marks(text).rstrip())
+    ):
+        return False
+    last = items[-1].casefold()
+    is_start = any(one.casefold().startswith(last) and len(one) > len(last) for one in wanted)
+    return is_start and all(any(fits_item(item, one) for one in wanted) for item in items[:-1])
+
+
+_UNSURE = re.compile(
+    r"\b(?:not|n't|no|nor|neither|except|excluding|without|only|but|unlike|while|whereas|or|either|if|before|after|than|from|instead|last|smallest|lowest|least)\b|n't\b",
+    re.IGNORECASE,
+)
+
+
+def names_all(text: str, wanted: Sequence[str], question: str, *, is_set: bool) -> bool:
+    """Return whether one sentence names all items, which are proper names, and no other name or number."""
+    plain = strip_marks(text).strip()
+    body = re.sub(r"\bnot only\b|\bbut (?=also|[A-Z][^.]* (?:as well|too)\W*\Z)", "", plain, flags=re.IGNORECASE)
+    if len(wanted) < 2 or not all(re.fullmatch(r"[A-Z][\w' -]+", one) for one in wanted) or "\n" in plain:
+        return False
+    if _UNSURE.search(body) or re.search(r"[.!?]\s+[A-Z]", plain):
+        return False
+    places = []
+    for one in wanted:
+        found = re.findall(rf"(?<![\w-]){re.escape(one)}(?![\w-])", body)
+        if len(found) != 1:
+            return False
+        places.append(body.index(one))
+    if not is_set and places != sorted(places):
+        return False
+    rest = body
+    for one in wanted:
+        rest = rest.replace(one, " ")
+    others = [
+        word
+        for word in re.findall(r"[A-Z][\w'-]*|\d[\d.,]*", rest)
+        if not re.match(rf"\W*{re.escape(word)}", rest) or word[0].isdigit()
+    ]
+    asked = question.casefold()
+    return not [word for word in others if word.casefold() not in asked]
 
 
 def _split_table(text: str) -> list[str]:
@@ -158,4 +245,4 @@ def fits_item(item: str, wanted: str) -> bool:
     ]
 
 
-_RANKING = frozenset(["came", "come", "finished", "followed", "by", "then", "ended", "up", "was", "is", "in", "ahead", "first", "last", "next", "place", "1st", "2nd", "3rd", "after", "that", "finally", "only"])  # fmt: skip
+_RANKING = frozenset(["mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir", "lady", "came", "come", "finished", "followed", "by", "then", "ended", "up", "was", "is", "in", "ahead", "first", "last", "next", "place", "1st", "2nd", "3rd", "after", "that", "finally", "only"])  # fmt: skip

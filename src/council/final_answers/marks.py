@@ -9,7 +9,7 @@ from typing import Literal
 
 from council.answer_text import find_refusal
 from council.final_answers.choices import LETTERS, fold, read_choice
-from council.final_answers.claim_words import Fit, compact, content
+from council.final_answers.claim_words import Fit, compact, content, is_code
 from council.final_answers.date_answers import fits_days, fits_time, read_days, read_times
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
 from council.final_answers.finder import (
@@ -23,7 +23,16 @@ from council.final_answers.finder import (
     split_sentences,
     trim,
 )
-from council.final_answers.list_answers import fits_item, fits_items, has_items, is_hedged, split_list
+from council.final_answers.list_answers import (
+    drop_shared_noun,
+    fits_item,
+    fits_items,
+    has_items,
+    is_broken_off,
+    is_hedged,
+    names_all,
+    split_list,
+)
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.number_answers import fits_number, number_text, read_numbers
 from council.final_answers.quantities import Number, read_number
@@ -203,7 +212,7 @@ def _decide(reply: str, question: Question, kind: Kind, key: AnswerKey | None) -
         return None
     weak = [group for group in groups if group[0].strength < Strength.SENTENCE]
     if kind == "yes/no":
-        return _decide_yes_no(weak, question, key)
+        return _decide_yes_no(weak, to_plain(reply), question, key)
     if kind == "list" and key is not None and _leaves_items_open(weak, key):
         return [""], ["ambiguous"]
     return _decide_weak(weak, reply, question, kind, key)
@@ -256,12 +265,15 @@ def _decide_weak(
     return weak
 
 
-def _decide_yes_no(groups: list[list[Claim]], question: Question, key: AnswerKey | None) -> _Decided | None:
+def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None) -> _Decided | None:
     """Return the yes or no of a reply: a spoken one before a sentence that repeats the question."""
     claims = [claim for group in groups for claim in group if claim.strength != Strength.EMPHASIS]
+    claims = [claim for claim in claims if not _answers_other(reply, claim, question)]
     first = min(claims, key=lambda claim: (claim.start, claim.strength), default=None)
     concluding = [claim for claim in claims if claim.strength >= Strength.CONCLUSION]
     order = [*concluding, *([first] if first else []), *claims]
+    if said_last := _read_closing_statement(claims, order, question):
+        return _fit_yes_no(said_last, key)
     said = next((found for claim in order if (found := read_spoken(claim.text, question.text))), None)
     said = said or next((found for claim in order if (found := read_yes_no(claim.text, question.text))), None)
     if (
@@ -274,6 +286,34 @@ def _decide_yes_no(groups: list[list[Claim]], question: Question, key: AnswerKey
     ):
         said = [True, False]
     return _fit_yes_no(said, key) if said else None
+
+
+def _answers_other(reply: str, claim: Claim, question: Question) -> bool:
+    """Return whether a yes or no follows a question of the reply itself: "Is there an odd cycle? No." """
+    before = strip_marks(reply[: claim.start]).rstrip()
+    if not before.endswith("?") or not opens_with_yes_or_no(claim.text):
+        return False
+    asked = split_sentences(before)[-1][1]
+    own = content(asked)
+    return len(own & content(question.text)) * 2 < len(own)
+
+
+def _read_closing_statement(claims: list[Claim], order: list[Claim], question: Question) -> list[bool]:
+    """Return the yes or no of a concluding sentence that says it in the words of the question, if it comes last.
+
+    "Yes" and "no" in the working before it are about its steps; the first words of the reply are not.
+    """
+    closing = [claim for claim in order if claim.strength == Strength.CONCLUSION and "\n" not in claim.text.strip()]
+    last = max(closing, key=lambda claim: claim.start, default=None)
+    if last is None:
+        return []
+    spoken = [claim for claim in claims if read_spoken(claim.text, question.text)]
+    if not spoken or any(claim.start >= last.start for claim in spoken):
+        return []
+    first = min(claims, key=lambda claim: claim.start)
+    if opens_with_yes_or_no(first.text):
+        return []
+    return read_yes_no(last.text, question.text)
 
 
 def _fit_yes_no(said: list[bool], key: AnswerKey | None) -> _Decided:
@@ -407,7 +447,8 @@ def _repeats_question(text: str, question: str) -> bool:
     """Return whether a claim has no word of its own beside those of the question, which names no choices."""
     if not question or re.search(r"\bor\b|[\"'“‘«:]", question):
         return False
-    return len(text.split()) > 2 and not content(strip_marks(text)) - content(question) - _IDLE_WORDS
+    has_signs = is_code(strip_marks(text)) or set(re.findall(r"\d+", text)) - set(re.findall(r"\d+", question))
+    return not has_signs and len(text.split()) > 2 and not content(strip_marks(text)) - content(question) - _IDLE_WORDS
 
 
 _IDLE_WORDS = content(
@@ -495,7 +536,9 @@ def _if_any(answers: list[str], fits: list[Fit]) -> _Decided | None:
 
 
 def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
-    items = split_list(claim.text)
+    wanted = [str(one) for one in key.value] if key is not None and isinstance(key.value, tuple) else []
+    has_numbers = bool(wanted) and all(read_number(one) for one in wanted)
+    items = split_list(claim.text, has_numbers=has_numbers)
     if not items or (len(items) == 1 and claim.strength < Strength.ALONE):
         return None
     is_set = question.items == "set"
@@ -503,12 +546,18 @@ def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
     answer = ", ".join(sorted(set(shown)) if is_set else shown)
     if key is None or not isinstance(key.value, tuple):
         return [answer], ["wrong"]
-    wanted = [str(one) for one in key.value]
+    if is_broken_off(claim.text, items, wanted):
+        return None
     if all(len(one) == 1 for one in wanted) and compact(claim.text) == "".join(wanted).casefold():
         items = wanted
     if is_hedged(claim.text):
         return [answer], ["ambiguous"]
-    fits = fits_items(items, wanted, fits_item, is_set=is_set) or has_items(claim.text, wanted, is_set=is_set)
+    fits = (
+        fits_items(items, wanted, fits_item, is_set=is_set)
+        or fits_items(drop_shared_noun(items), wanted, fits_item, is_set=is_set)
+        or has_items(claim.text, wanted, is_set=is_set)
+        or names_all(claim.text, wanted, question.text, is_set=is_set)
+    )
     return [answer], ["right" if fits else "wrong"]
 
 

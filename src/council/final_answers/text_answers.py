@@ -107,6 +107,8 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
         return "ambiguous"
     if places and _is_second(plain, places[0][0]):
         return "wrong"
+    if names & set(key.forms) and any(_has_other_bound(plain, place, key) for place in places):
+        return "ambiguous"
     if names & set(key.forms) or any(_is_same_name(name, form, key) for name in names for form in key.forms):
         return "ambiguous" if any(map(_has_alternative, said)) else "right"
     asked = {name_key(word) for word in re.findall(r"[\w+#-]+", question)}
@@ -119,6 +121,8 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
         )
     if key.is_person and _names_described_person(plain, key):
         return "right"
+    if any(_has_other_bound(plain, place, key) for place in places):
+        return "ambiguous"
     for (start, end), denied in zip(places, is_denied, strict=True):
         if not denied and _stands_alone(plain, start, end, asked):
             return "ambiguous" if _has_alternative((plain[:start], plain[end:])) else "right"
@@ -350,6 +354,19 @@ def _is_second(plain: str, start: int) -> bool:
         before,
     )
     return found is not None and name_key(re.sub(r"\W", "", found[0])) not in _FUNCTION
+
+
+def _has_other_bound(plain: str, place: tuple[int, int], key: TextKey) -> bool:
+    """Return whether a bound for another case follows that of the key: "O(n) on average, O(n^2) at worst"."""
+    if not re.match(r"[oθω]\(", key.forms[0]):
+        return False
+    return (
+        re.match(
+            r"[^.;\n]*?\b(?:average|best|worst|amortized|amortised|time|space)\b[^.;\n]*?(?:\band|,|\bbut)[^.;\n]*?[OΘΩ]\(",
+            plain[place[1] :],
+        )
+        is not None
+    )
 
 
 def _names_described_person(plain: str, key: TextKey) -> bool:

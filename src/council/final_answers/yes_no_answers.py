@@ -31,16 +31,20 @@ _SPOKEN_LAST = re.compile(
     r"\w[^.!?\n]*[:—–,]\s*(yes|no|true|false)[\s.!]*\Z|(?:->|→|=>|⇒)\s*(?P<short>yes|no|true|false|[yn])[\s.!]*\Z|\A\W*(?P<letter>[yn])\W*\Z",
     re.IGNORECASE,
 )
-_SPOKEN_LEAD = re.compile(r"\A(?:[A-Za-z][\w' ]{2,40}, )(?=(?:yes|no)\b)")
-_DENYING = (
-    r"\W*(?:(?:i|we) (?:do not|don't) (?:think|believe) so|not (?:really|at all|quite|exactly|necessarily)|hardly)\b"
-)
+_SPOKEN_LEAD = re.compile(r"\A(?!(?:yes|no)\b)(?:[A-Za-z][\w' ]{2,40}, )(?=(?:yes|no)\b)")
+_DENYING = r"\W*(?:(?:not a chance|no way|by no means|under no circumstances|far from it|on the contrary|quite the opposite|this is a (?:\w+ )?(?:myth|misconception)|that's a (?:\w+ )?(?:myth|misconception)|(?:the|this|that) (?:statement|claim|assertion|conjecture) (?:does not|doesn't|fails to|cannot) (?:hold|stand)|that(?:'s| is) not the case|it isn't|it's not)(?=\W*\Z|[,.;:]|\s(?:up|for|in|here|because|since|true)\b)|(?:i|we) (?:do not|don't) (?:think|believe) so|not (?:really|at all|quite|exactly|necessarily)|hardly)\b"
 _PHRASES = (
     (re.compile(_DENYING, re.IGNORECASE), False),
-    (re.compile(r"\W*(?:i|we) (?:think|believe) so\b", re.IGNORECASE), True),
+    (
+        re.compile(
+            r"\W*(?:i|we) (?:think|believe) so\b|\W*(?:the|this|that) (?:statement|claim|assertion|conjecture) (?:holds|stands|checks out)(?=\W*\Z|[,;]| for all\b)|\W*that(?:'s| is) (?:indeed )?the case\b|\W*(?:without a doubt|by all means)\W*\Z",
+            re.IGNORECASE,
+        ),
+        True,
+    ),
 )
 _SHORT_ANSWER = re.compile(
-    rf"\W*(?:(?:as far as i (?:can tell|know)|i think|i believe|in fact|yes|no),? )?(?:he|she|it|they|we|you|i|that|this|there)\s+{_AUXILIARY}(?P<not>n't|not|\s+not)?(?=\W*\Z|\s*[:;,—–])",
+    rf"\W*(?:(?:sadly|unfortunately|fortunately|actually|in fact|so|therefore|thus|hence|well),? )?(?:(?:as far as i (?:can tell|know)|i think|i believe|in fact|yes|no),? )?(?:he|she|it|they|we|you|i|that|this|there)\s+{_AUXILIARY}(?P<not>n't|'t|not|\s+not)?(?=\W*\Z|\s*[:;,—–])",
     re.IGNORECASE,
 )
 _NEGATIVE = re.compile(
@@ -65,7 +69,9 @@ def read_spoken(text: str, question: str) -> list[bool]:
     """Return the yes or no of a sentence that says the word; nothing for one that only repeats the question."""
     plain = strip_marks(text).strip()
     opening = _POLAR.match(plain)
-    is_spoken = any(pattern.search(plain) for pattern in (_POLAR_ANYWHERE, _BOTH, _SPOKEN_LAST, _SPOKEN_LEAD))
+    is_spoken = any(pattern.search(plain) for pattern in (_BOTH, _SPOKEN_LAST, _SPOKEN_LEAD)) or any(
+        _is_about_question(found, plain, question) for found in _POLAR_ANYWHERE.finditer(plain)
+    )
     said = is_spoken or (opening and (opening["yes"] or opening["no"]))
     return read_yes_no(text, question) if said else []
 
@@ -104,7 +110,7 @@ def read_yes_no(text: str, question: str) -> list[bool]:
         if re.search(rf"\bbut (?:also )?{'no' if value else 'yes'}\b", rest, re.IGNORECASE):
             return [True, False]
         return [value] if _says_same(rest, question, value) else [True, False]
-    spoken = list(_POLAR_ANYWHERE.finditer(plain))
+    spoken = [found for found in _POLAR_ANYWHERE.finditer(plain) if _is_about_question(found, plain, question)]
     if spoken:
         last = spoken[-1]
         is_denied = bool(last["not"] and "not" in last["not"].casefold()) or bool(
@@ -118,6 +124,25 @@ def read_yes_no(text: str, question: str) -> list[bool]:
         return [phrase.value]
     statement = _read_statement_loosely(plain, question)
     return [] if statement is None else [statement]
+
+
+def _is_about_question(found: re.Match[str], text: str, question: str) -> bool:
+    """Return whether "true" or "wrong" is said of what the question asks, and not of a premise or a step."""
+    word = (found["yes"] or found["no"]).casefold()
+    if word in ("yes", "no") or _TRUTH_ASKED.search(question):
+        return True
+    clause = re.split(
+        r"[.;:]\s|\b(?:which|who|where|if|requires?|assum\w+)\b",
+        text[: found.start("not" if found["not"] else ("yes" if found["yes"] else "no"))],
+    )[-1]
+    return not clause.strip() or _TRUTH_SUBJECT.search(clause) is not None
+
+
+_TRUTH_ASKED = re.compile(r"\b(?:true|false|correct|right|wrong|statement|claim|assertion)\b", re.IGNORECASE)
+_TRUTH_SUBJECT = re.compile(
+    r"\b(?:statement|claim|it|this|that|answer|assertion|proposition|conclusion|verdict|say|equation|sentence|so|therefore|thus|hence)\b",
+    re.IGNORECASE,
+)
 
 
 def _says_same(rest: str, question: str, value: bool) -> bool:
@@ -183,7 +208,14 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     prefixes = ("in", "un", "im", "il", "ir", "dis", "non")
     opposites = {word for word in said if any(word == prefix + one for prefix in prefixes for one in asked)}
     said |= {one for one in asked for word in opposites if word.endswith(one)}
-    for pair in OPPOSITES:
+    if asked & _PERMITS:
+        if found := _MAY.search(clause):
+            said |= asked & _PERMITS
+            clause = f"not {clause}" if found["no"] else clause
+        elif _FORBIDS.search(clause):
+            said |= asked & _PERMITS
+            opposites.add("forbid")
+    for pair in OPPOSITES | _MORE_OPPOSITES:
         for word in pair:
             if stem(word) in asked and stem(next(iter(pair - {word}))) in said and stem(word) not in said:
                 opposites.add(word)
@@ -196,12 +228,62 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     ]
     if any({stem(word) for word in re.findall(r"[^\W_]{3,}", words.casefold())} <= asked for words in denied):
         return False
+    if (found := re.match(r"\W*(?:is|are|was|were)\b", asked_text, re.IGNORECASE)) and not opposites:
+        words = [stem(word) for word in re.findall(r"[^\W_]{3,}", asked_text[found.end() :].casefold())]
+        rest = [word for word in words if word in asked]
+        if len(rest) == 2 and not any(_is_akin(rest[-1], other) for other in said):
+            return None  # it says something else of the subject
     shared = sum(any(_is_akin(word, other) for other in said) for word in asked)
-    if not asked or not said or _OPEN.search(clause):
+    is_open = _OPEN.search(_MAY.sub("", clause) if asked & _PERMITS else clause)
+    if not asked or not said or is_open or _DISCUSSES.search(clause):
         return None
     if shared / len(asked) < 0.5 and (shared < 2 or shared / len(said) < 0.75):
         return None
     return (len(_NEGATIVE.findall(clause)) + len(opposites)) % 2 == 0
+
+
+_MORE_OPPOSITES = frozenset(
+    frozenset(pair.split("/"))
+    for pair in (
+        "won/lost",
+        "win/lost",
+        "win/lose",
+        "older/younger",
+        "bigger/smaller",
+        "greater/smaller",
+        "greater/less",
+        "taller/shorter",
+        "heavier/lighter",
+        "warmer/colder",
+        "hotter/colder",
+        "pass/fail",
+        "passed/failed",
+        "alive/dead",
+        "finite/infinite",
+        "convergent/divergent",
+        "converge/diverge",
+        "converges/diverges",
+        "guilty/innocent",
+        "same/different",
+        "cheaper/dearer",
+        "expensive/cheap",
+    )
+)
+_PERMITS = {stem(word) for word in ["allow", "allowed", "allows", "permit", "permits", "permitted", "legal", "lawful"]}
+_MAY = re.compile(
+    r"\b(?:may|can|is (?:allowed|permitted|free|entitled) to|are (?:allowed|permitted|free|entitled) to)(?P<no>(?= not\b| only\b)|not\b|n't\b|'t\b)?",
+    re.IGNORECASE,
+)
+_FORBIDS = re.compile(
+    r"\b(?:prohibit\w*|forbid\w*|forbade|ban(?:s|ned)?|bars?|barred|disallow\w*|outlaw\w*|preclud\w*|rules? out|excludes?)\b",
+    re.IGNORECASE,
+)
+# Sentences about the question, which do not answer it.
+_DISCUSSES = re.compile(
+    r"\b(?:the question (?:of|is|whether)|must be (?:distinguished|separated|clarified)|has to be (?:distinguished|clarified)|to (?:assess|determine|decide|judge|establish|find out|see|check)\b|"
+    r"we (?:have|need|must)(?: to)? (?:ask|check|look|know|consider)|let(?:'s| us)|requires? (?:that|us)|is (?:defined|called)|means that|by definition|exactly when|if and only if|suppose|consider)\b",
+    re.IGNORECASE,
+)
 
 
 def _is_akin(a: str, b: str) -> bool:
