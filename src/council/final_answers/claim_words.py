@@ -23,7 +23,7 @@ REASON = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 IS_EITHER = re.compile(
-    r"\beither\b.*\bor\b|\b(?:two|both) (?:dates|answers|values|possibilities|years|options)\b.*\bor\b",
+    r"\beither\b.*\bor\b|\b(?:two|both) (?:dates|answers|values|possibilities|years|options)\b.*\bor\b|\b(?:could|may|might) (?:also )?be\b.*\b(?:but|or|and)\b.*\b(?:could|may|might) (?:also |just as well |equally )?be\b",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 
 from council.final_answers.claim_words import IS_EITHER, REMARK, SMALL_WORDS, Fit, spell_ordinals, stem
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
@@ -13,6 +14,10 @@ from council.final_answers.numbers import replace_number_words
 
 def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...]]:
     """Return the date of a claim with its readings; two if the claim leaves open which."""
+    whole = spell_ordinals(strip_marks(text))
+    dates = find_dates(whole)
+    if (bound := _read_bound(whole, question, [(one.start, one.end) for one in dates])) is not None:
+        return [dates[bound].readings]
     plain = spell_ordinals(strip_marks(REMARK.sub("", text)))
     found = find_dates(plain) or find_dates(spell_ordinals(strip_marks(text)))
     if not any(day.day or day.month for one in found for day in one.readings):
@@ -25,6 +30,8 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
         pair = [one.readings for one in found]
         if len(set(pair)) == 2:
             return pair
+    if (bound := _read_bound(plain, question, [(one.start, one.end) for one in found])) is not None:
+        return [found[bound].readings]
     full = [one for one in found if any(day.day or day.month for day in one.readings)]
     rows = full or found
     for first, second in itertools.pairwise(rows):
@@ -39,7 +46,39 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
     near = [row for row in rows if _shares_word(plain[max(0, row.start - 25) : row.start], asked)]
     if len(near) == 1:
         return [near[0].readings]
+    if (
+        len(rows) > 1
+        and not plain[: rows[0].start].strip(" \"'(*")
+        and re.match(r"[^.;+=]*?(?:[.;(]|, (?:and |but )?(?:he|she|it|they|the)\b)", plain[rows[0].end :])
+    ):
+        return [rows[0].readings]  # it begins with the date, and the rest says something else
     return [rows[0 if is_lead and "=" not in plain else -1].readings]
+
+
+_BEGINS = re.compile(
+    r"\b(?:begin|began|begun|start\w*|break out|broke out|open\w*|depart\w*|leave\w*|born|birth)\b", re.IGNORECASE
+)
+_ENDS = re.compile(
+    r"\b(?:end|ends|ended|finish\w*|clos\w*|arriv\w*|die|died|death|conclude\w*|stop\w*)\b", re.IGNORECASE
+)
+_SPAN_LINK = re.compile(r"[\s)]*(?:[-–—]|to|until|till|through|bis)[\s(]*(?:its end |the )?(?:in |on )?", re.IGNORECASE)
+
+
+def _read_bound(text: str, question: str, places: Sequence[tuple[int, int]]) -> int | None:
+    """Return the number of the place that the question asks for of "from A to B", or of "begins A and ends B"."""
+    asks_begin, asks_end = bool(_BEGINS.search(question)), bool(_ENDS.search(question))
+    if asks_begin == asks_end or len(places) != 2:
+        return None
+    (first, after_first), (second, _) = places
+    if _SPAN_LINK.fullmatch(text[after_first:second]):
+        return 0 if asks_begin else 1
+    before = [text[:first], text[after_first:second]]
+    wanted, other = (_BEGINS, _ENDS) if asks_begin else (_ENDS, _BEGINS)
+    said = [bool(wanted.search(part)) for part in before]
+    denied = [bool(other.search(part)) for part in before]
+    if said == denied[::-1] and sum(said) == 1:
+        return said.index(True)
+    return None
 
 
 _TIME_WORDS = {
@@ -102,12 +141,15 @@ def _spell_time(text: str) -> str:
     return _PAST_OR_TO.sub(read, replace_number_words(text)) if re.search(r"\b(?:past|to)\b", text) else text
 
 
-def read_times(text: str, *, is_lead: bool) -> list[TimeRead]:
+def read_times(text: str, question: str, *, is_lead: bool) -> list[TimeRead]:
+    text = re.sub(r"(?<![\w:.])([01]\d|2[0-3])([0-5]\d)\s*(?=(?:hours|hrs|h)\b)", r"\1:\2 ", text)
     plain = _spell_time(strip_marks(REMARK.sub("", text)))
     rows = find_times(plain) or find_times(strip_marks(text))
     for first, second in itertools.pairwise(rows):
         if re.fullmatch(r"\s*(?:or|oder)\s*(?:at )?", plain[first[1] : second[0]], re.IGNORECASE):
             return [first[2], second[2]]
+    if (bound := _read_bound(plain, question, [(start, end) for start, end, _ in rows])) is not None:
+        return [rows[bound][2]]
     return [rows[0 if is_lead and "=" not in plain else -1][2]] if rows else []
 
 

@@ -277,11 +277,13 @@ def _find_others(text: str) -> Iterator[Claim]:
     if block:
         yield block
     sentences = split_sentences(text)[-MAX_SENTENCES:]
-    has_other = any(not is_bracketed(sentence) for _, sentence in sentences)
+    remarks = [(at, at + len(line)) for at, line in lines if is_bracketed(line)]
+    remarks += [(at, at + len(sentence)) for at, sentence in sentences if is_bracketed(sentence)]
+    beside = [start for start, _ in sentences if not any(at <= start < end for at, end in remarks)]
     for start, sentence in sentences:
         bare = strip_marks(sentence).strip()
-        if has_other and is_bracketed(sentence):
-            continue  # a remark
+        if beside and start not in beside:
+            continue
         if bare and not _ASIDE.match(bare) and not bare.endswith("?"):
             said = sentence if not bare.endswith(":") else _read_block(text, start)[0]
             concludes = _CONCLUDES.search(bare) is not None

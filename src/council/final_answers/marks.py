@@ -35,7 +35,7 @@ from council.final_answers.list_answers import (
 )
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.number_answers import fits_number, number_text, read_numbers
-from council.final_answers.quantities import Number, read_number
+from council.final_answers.quantities import Number, read_number, spell_duration
 from council.final_answers.text_answers import TextKey, fits_text, make_text_key, name_of
 from council.final_answers.values import parse_answer
 from council.final_answers.yes_no_answers import opens_with_yes_or_no, read_spoken, read_yes_no
@@ -49,6 +49,9 @@ _NO_KEYS = re.compile(r"no|false|incorrect|nein|non|faux|falsch|falso", re.IGNOR
 _WHEN = re.compile(
     r"\b(?:when|deadline|(?:what|which) (?:\w+ )?(?:year|date|day)|(?:year|date) (?:was|is|did|of)|wann|quand|cuándo|welche[mns]? (?:jahr|tag|datum)|quelle (?:année|date))\b",
     re.IGNORECASE,
+)
+_DURATION = re.compile(
+    r"\bhow long\b|\bduration\b|\bhow much time\b|\b(?:winning|finish\w*|run\w*|total) time\b", re.IGNORECASE
 )
 _NO_ANSWER = re.compile(
     r"\b(?:it|that|this|the \w+|answer)? ?(?:really |largely |entirely |all )?(?:depends|varies)\b|\b(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|impossible to|not possible to|hard to|difficult to) "
@@ -111,6 +114,14 @@ def make_key(answer: str, question: Question) -> AnswerKey:
     if meaning and isinstance(meaning.value, bool) and not meaning.tail:
         return AnswerKey(question, answer, "yes/no", meaning.value)
     times = find_times(plain)
+    if (
+        _DURATION.search(question.text)
+        and (spelled := spell_duration(plain)) != plain
+        and (number := read_number(spelled))
+    ):
+        return AnswerKey(question, answer, "number", number)
+    if re.fullmatch(r"(?:the )?'?\d{1,3}0'?s", plain, re.IGNORECASE):
+        return AnswerKey(question, answer, "text", make_text_key(plain, question.text))
     if len(times) == 1 and times[0][0] == 0 and times[0][1] >= len(plain):
         return AnswerKey(question, answer, "time", times[0][2])
     dates = find_dates(plain)
@@ -233,8 +244,15 @@ def _drop_retracted(
         for claim in group:
             is_naming = kind != "text" or _NAMING.search(strip_marks(claim.text)) or claim.strength >= Strength.ALONE
             if is_naming and _read_claim(claim, question, kind, key):
-                return later
+                return _join_sentences(later)
     return groups
+
+
+def _join_sentences(groups: list[list[Claim]]) -> list[list[Claim]]:
+    """Return groups in which the last sentence comes first, whether or not one before it begins with "so"."""
+    clear = [group for group in groups if group[0].strength > Strength.CONCLUSION]
+    sentences = [claim for group in groups for claim in group if claim.strength <= Strength.CONCLUSION]
+    return [*clear, *([claim] for claim in sorted(sentences, key=lambda claim: -claim.start))]
 
 
 _NAMING = re.compile(
@@ -411,7 +429,7 @@ def _leaves_items_open(groups: list[list[Claim]], key: AnswerKey) -> bool:
 
 
 _LEFT_OPEN = re.compile(
-    r"\b(?:both|either) (?:one |of (?:these|them) )?(?:answers?|readings?|interpretations?|values?|dates?|results?|options?|may|can|could|might|is|are)\b|\bsources (?:differ|disagree)\b|\bopen to interpretation\b",
+    r"\b(?:both|either) (?:one |of (?:these|them) )?(?:answers?|readings?|interpretations?|values?|dates?|results?|options?|may|can|could|might|is|are)\b|\bsome (?:sources |historians |scholars |people |authors |of them )?(?:say|give|state|claim|hold|argue|name|put|date)\b.*\bothers\b|\bsources (?:differ|disagree)\b|\bopen to interpretation\b",
     re.IGNORECASE,
 )
 _CONDITIONAL = re.compile(r"(?:\A|(?<=[.;\n])\s*)\W*(?:If|Assuming)\b[^:,]{0,80}[:,]")
@@ -480,7 +498,8 @@ def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | N
     if kind != "list" and claim.strength < Strength.SENTENCE and "\n" in claim.text.strip():
         return None  # a list is an answer to a question that asks for one
     if kind == "number":
-        numbers = read_numbers(claim.text, question.text, is_lead=is_lead)
+        text = spell_duration(claim.text) if _DURATION.search(question.text) else claim.text
+        numbers = read_numbers(text, question.text, is_lead=is_lead)
         fits = [
             fits_number(one, key.value, question.text, question.language)
             if key and isinstance(key.value, Number)
@@ -498,7 +517,7 @@ def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | N
         ]
         return _if_any(["/".join(map(str, one)) for one in days], fits)
     if kind == "time":
-        times = read_times(claim.text, is_lead=is_lead)
+        times = read_times(claim.text, question.text, is_lead=is_lead)
         fits = [fits_time(one, key.value) if key and isinstance(key.value, TimeRead) else "wrong" for one in times]
         return _if_any([f"{one.minutes // 60:02}:{one.minutes % 60:02}" for one in times], fits)
     if kind == "list":

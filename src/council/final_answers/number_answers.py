@@ -14,7 +14,7 @@ from council.final_answers.quantities import Chain, Number, find_chains, read_nu
 from council.final_answers.units import look_up
 
 _CONCLUSION = re.compile(
-    r"(?:\A|(?<=[\W_]))(?:so|thus|therefore|hence|consequently|which (?:gives|means|makes|leaves|is)|this (?:gives|means|leaves)|giving|leaving|making|we get|"
+    r"(?:\A|(?<=[\W_]))(?:so|thus|therefore|hence|consequently|which (?:gives|means|makes|leaves|is)|this (?:gives|means|leaves)|(?:that|it) (?:gives|makes|leaves)(?: you| us)?|giving|leaving|making|we get|"
     r"that is|in total|altogether|also|somit|daher|donc)\b[,:]?|\bi\.e\.,?(?! (?:about|approximately|approx|roughly)|\s*[≈~])|[⇒→∴]|=>",
     re.IGNORECASE,
 )
@@ -45,7 +45,7 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
     """Return the number that a claim ends with, or begins with if the whole claim is the answer."""
     if _NONE.fullmatch(strip_marks(text)) and _COUNTED.search(question):
         return [Number(Fraction(0), step=Fraction(1))]
-    text = replace_number_words(text)
+    text = _drop_retracted(replace_number_words(text))
     pattern = _SHARE_OF if _CHANCE.search(question) else _ONE_IN
     text = pattern.sub(r"\1/\2", text)
     if IS_EITHER.search(strip_marks(text)):
@@ -102,6 +102,17 @@ _NOT_STATED = re.compile(
     r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bisn't)\s+(?:be |just |exactly |simply |only |about )?[$€£]?\Z",
     re.IGNORECASE,
 )
+
+
+_RETRACTED = re.compile(
+    r"\b(?:scratch that|strike that|no,? wait|wait,? no|make that|correction|i mean|or rather)\b[,:;]?", re.IGNORECASE
+)
+
+
+def _drop_retracted(text: str) -> str:
+    """Return the part after "scratch that" if it has a number."""
+    found = list(_RETRACTED.finditer(text))
+    return text[found[-1].end() :] if found and find_chains(strip_marks(text[found[-1].end() :])) else text
 
 
 def _begins_with_number(text: str) -> bool:
@@ -209,6 +220,9 @@ def fits_number(found: Number, key: Number, question: str, language: str = "en")
     return "wrong"
 
 
+_CENTS = ("cent", "cents", "¢", "pence")
+
+
 def _fits_range(found: Number, key: Number) -> Fit:
     if found.high is not None and key.high is not None:
         return "right" if (float(found.value), float(found.high)) == (float(key.value), float(key.high)) else "wrong"
@@ -219,6 +233,12 @@ def _fits_range(found: Number, key: Number) -> Fit:
 
 def _is_equal(found: Number, key: Number, asks_percent: bool, question: str) -> bool:
     value, goal = float(found.value), float(key.value)
+    if (
+        found.word in _CENTS
+        and key.word not in _CENTS
+        and not re.search(r"\b(?:cents?|pence)\b", question, re.IGNORECASE)
+    ):
+        value, found = value / 100, replace(found, value=found.value / 100, step=found.step / 100, unit="", word="")
     if key.is_share and not found.is_share:
         if found.unit:
             return False

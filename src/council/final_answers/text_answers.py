@@ -51,6 +51,8 @@ def make_text_key(answer: str, question: str) -> TextKey:
     )
     if (day := answer.strip().casefold()) in _WEEKDAYS:
         forms += [day[:3], day[:4]]
+    if decade := re.fullmatch(r"(?:the )?\d\d(\d0)'?s", answer.strip(), re.IGNORECASE):
+        forms.append(f"{decade[1]}s")
     bare = strip_marks(to_plain(answer)).strip(" `\"'")
     is_spelled = asks_literal(question) and re.search(r"[a-z].*[A-Z]|[A-Z].*[A-Z].*[a-z]", bare) is not None
     return TextKey(tuple(dict.fromkeys(filter(None, map(compact, forms)))), is_person, bare if is_spelled else "")
@@ -404,6 +406,8 @@ def _stands_alone(plain: str, start: int, end: int, asked: set[str]) -> bool:
             continue
         word = found[1].casefold()
         is_asked = name_key(word) in asked or any(len(one) > 3 and word.startswith(one) for one in asked)
+        if word in _PERIOD_PARTS and plain[start : start + 1].isdigit():
+            continue  # "the early 14th century"
         if word not in _FUNCTION and not is_asked and word not in _GENERIC:
             return False
     return True

@@ -31,7 +31,7 @@ _SPOKEN_LAST = re.compile(
     r"\w[^.!?\n]*[:—–,]\s*(yes|no|true|false)[\s.!]*\Z|(?:->|→|=>|⇒)\s*(?P<short>yes|no|true|false|[yn])[\s.!]*\Z|\A\W*(?P<letter>[yn])\W*\Z",
     re.IGNORECASE,
 )
-_SPOKEN_LEAD = re.compile(r"\A(?!(?:yes|no)\b)(?:[A-Za-z][\w' ]{2,40}, )(?=(?:yes|no)\b)")
+_SPOKEN_LEAD = re.compile(r"\A(?!(?i:yes|no)\b)(?:[A-Za-z][\w' ]{2,40}, )(?=(?:yes|no)\b)")
 _DENYING = r"\W*(?:(?:not a chance|no way|by no means|under no circumstances|far from it|on the contrary|quite the opposite|this is a (?:\w+ )?(?:myth|misconception)|that's a (?:\w+ )?(?:myth|misconception)|(?:the|this|that) (?:statement|claim|assertion|conjecture) (?:does not|doesn't|fails to|cannot) (?:hold|stand)|that(?:'s| is) not the case|it isn't|it's not)(?=\W*\Z|[,.;:]|\s(?:up|for|in|here|because|since|true)\b)|(?:i|we) (?:do not|don't) (?:think|believe) so|not (?:really|at all|quite|exactly|necessarily)|hardly)\b"
 _PHRASES = (
     (re.compile(_DENYING, re.IGNORECASE), False),
