@@ -48,8 +48,11 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
         return [near[0].readings]
     if (
         len(rows) > 1
-        and not plain[: rows[0].start].strip(" \"'(*")
-        and re.match(r"[^.;+=]*?(?:[.;(]|, (?:and |but )?(?:he|she|it|they|the)\b)", plain[rows[0].end :])
+        and re.fullmatch(r"\W*(?:(?:on|in|the|le|am|el|it was|it is|it's)\W+)*", plain[: rows[0].start], re.IGNORECASE)
+        and re.match(
+            r"[^.;+=]*?(?:[.;(]|, (?:and |but )?(?:he|she|it|they|the|for|when|which|while|as|after|before|with|in time)\b)",
+            plain[rows[0].end :],
+        )
     ):
         return [rows[0].readings]  # it begins with the date, and the rest says something else
     return [rows[0 if is_lead and "=" not in plain else -1].readings]
@@ -138,6 +141,12 @@ def _spell_time(text: str) -> str:
         total = int(found[3]) * 60 + (minutes if found[2].casefold() == "past" else -minutes)
         return f"{total // 60}:{total % 60:02}"
 
+    text = re.sub(
+        r"\bhalf (?=past\b)",
+        "30 ",
+        re.sub(r"\b(?:a )?quarter (?=past\b|to\b)", "15 ", text, flags=re.IGNORECASE),
+        flags=re.IGNORECASE,
+    )
     return _PAST_OR_TO.sub(read, replace_number_words(text)) if re.search(r"\b(?:past|to)\b", text) else text
 
 

@@ -106,6 +106,7 @@ _ABBREVIATION = re.compile(
     r"|(?<![\w'])[A-Z]|^[ \W]*\d{1,2})\Z"
 )
 _STOP = re.compile(rf"[.!?。！？][)\"'{_MARK}]*(?=\s+|\Z|(?<=[。！？]))|\n")
+_MONTH_AFTER = re.compile(r"\s*(?:jan|feb|mär|mar|apr|mai|may|jun|jul|aug|sep|okt|oct|nov|dez|dec)", re.IGNORECASE)
 MAX_SENTENCES = 60
 
 
@@ -345,6 +346,8 @@ def split_sentences(text: str) -> list[tuple[int, str]]:
         before = text[max(start, stop.start() - 12) : stop.start()]
         if stop[0].startswith(".") and _ABBREVIATION.search(strip_marks(before)):
             continue
+        if re.search(r"\b\d{1,2}\Z", before) and _MONTH_AFTER.match(text, stop.end()):
+            continue  # "31. März"
         rows.append((start, text[start : stop.end()]))
         start = stop.end()
     rows.append((start, text[start:]))

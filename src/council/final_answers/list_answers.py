@@ -65,6 +65,8 @@ def split_list(text: str, *, is_key: bool = False, has_numbers: bool = False) ->
         rows = plain.split("\n")
     elif re.search(r"\s[>|<≤≥]\s", plain):
         rows = re.split(r"\s+[>|<≤≥]\s+", plain)
+    elif "," not in plain and re.search(r"[A-Za-z] \+ [A-Za-z]", plain):
+        rows = re.split(r"\s+\+\s+", plain)
     elif "," in plain:
         rows = [
             part
@@ -187,7 +189,7 @@ def _split_last(row: str, plain: str) -> list[str]:
 
 def _cut_opening(text: str) -> str:
     found = re.match(
-        r"[^,;\n]*?(?:\b(?:is|are|include|includes|were|was|would be|gives|contains|has)\b|:|=(?!=))\s*(?=\S)",
+        r"[^,;\n]*?(?:\b(?:is|are|include|includes|were|was|would be|gives|(?:we |you )?gets?|yields|contains|has)\b|:|=(?!=))\s*(?=\S)",
         text,
         re.IGNORECASE,
     )
@@ -205,6 +207,7 @@ def _cut_opening(text: str) -> str:
 def _clean_item(item: str) -> str:
     item = strip_marks(item)
     item = re.sub(r"(?<=\w)\s*\([^()]*\)", "", REMARK.sub("", item))
+    item = re.sub(r"\A\s*(?:step|stage|item|number|no\.?) \d{1,2}\s*[:.)–-]\s*", "", item, flags=re.IGNORECASE)
     item = re.sub(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)](?!\d)|\d{1,2}(?:st|nd|rd|th)\b:?)\s+", "", item)
     item = re.split(r"\s[-–—]\s|:\s", item)[0]
     item = re.sub(r"\A\s*(?:[A-Za-z](?:_?\d)?\s*=\s*|(?:and|then|also|the|or|only|just|both|exactly)\s+)", "", item)

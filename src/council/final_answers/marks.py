@@ -14,6 +14,7 @@ from council.final_answers.date_answers import fits_days, fits_time, read_days, 
 from council.final_answers.dates import Day, TimeRead, find_dates, find_times
 from council.final_answers.finder import (
     Claim,
+    Correction,
     Strength,
     find_claims,
     find_correction,
@@ -60,11 +61,11 @@ _NO_ANSWER = re.compile(
     r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional|the|at least)\b|\brather not\b|\bprefer not to\b|\b(?:can(?:no|')t|cannot|won't|not (?:able|allowed|permitted) to|unable to) (?:share|disclose|reveal|discuss|view|open|read|access|look up|process|display|speak for|comment)\b"
     r"|\bplease (?:share|provide|paste|send|attach|upload|specify|clarify|tell me|give me|include|supply)\b|\b(?:i|we)(?:'d| would) need\b|\boff limits\b|\bhave no (?:access|information|way|knowledge|record)\b"
     r"|\b(?:does|do|did)(?:n't| not) (?:actually |explicitly |really |clearly )?(?:say|state|mention|reveal|specify|indicate|disclose|name|tell us|identify|list|include)\b|\bno (?:\w+ ){1,2}?(?:was|were|is|are|has been|have been) (?:attached|provided|included|given|shared|uploaded|supplied|mentioned|named|stated)\b"
-    r"|\bno (?:poem|text|image|picture|file|document|passage|article|attachment|link|table|chart|code)\b|\b(?:don't|do not) see (?:any|an|the)\b|\bas an ai\b|\bonce (?:i|you) (?:have|share|send|provide|paste)\b|\byou(?:'d| would|'ll| will)? (?:need|have) to (?:tell|give|send|share|provide|specify|clarify)\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell|paste|send|attach|upload|give|include|confirm|let me know)\b|\bnot (?:stated|given|specified|provided|known)\b",
+    r"|\bno (?:poem|text|image|picture|file|document|passage|article|attachment|link|table|chart|code)\b|\b(?:don't|do not) see (?:any|an|the)\b|\bas an ai\b|\bleaves? (?:this|it|that) open\b|\bwon't (?:spoil|reveal|say|tell)\b|\bonce (?:i|you) (?:have|share|send|provide|paste)\b|\byou(?:'d| would|'ll| will)? (?:need|have) to (?:tell|give|send|share|provide|specify|clarify)\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell|paste|send|attach|upload|give|include|confirm|let me know)\b|\bnot (?:stated|given|specified|provided|known)\b",
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
-    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about|who|whom|whose|where|while|into|mod|becomes|gives|equals|called|named|one who|by the|its|their|his|her|my|your|but|not|also|will|would|must|should|could|can|may)|[=:+×({,*/≡≈≤≥<>→⇒√^-]|\\frac\{?)\s*\Z"
+    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about|[Tt]hen|[Nn]ext|[Ff]irst,?|[Nn]ow|who|whom|whose|where|while|into|mod|becomes|gives|equals|called|named|one who|by the|its|their|his|her|my|your|but|not|also|will|would|must|should|could|can|may)|[=:+×({,*/≡≈≤≥<>→⇒√^-]|\\frac\{?)\s*\Z"
 )
 
 
@@ -239,7 +240,8 @@ def _drop_retracted(
     correction = find_correction(reply)
     if correction is None:
         return groups
-    later = [kept for group in groups if (kept := [claim for claim in group if claim.start >= correction.start - 1])]
+    cut = [[_cut_retracted(claim, correction) for claim in group] for group in groups]
+    later = [kept for group in cut if (kept := [claim for claim in group if claim.start >= correction.start - 1])]
     for group in later:
         for claim in group:
             is_naming = kind != "text" or _NAMING.search(strip_marks(claim.text)) or claim.strength >= Strength.ALONE
@@ -255,6 +257,15 @@ def _join_sentences(groups: list[list[Claim]]) -> list[list[Claim]]:
     return [*clear, *([claim] for claim in sorted(sentences, key=lambda claim: -claim.start))]
 
 
+def _cut_retracted(claim: Claim, correction: Correction) -> Claim:
+    """Return the part of a sentence after the correction in it: "A, no wait, C"."""
+    inside = correction.start - claim.start
+    if not correction.is_clear or not 0 < inside < len(claim.text) or claim.strength >= Strength.SENTENCE:
+        return claim
+    rest = re.sub(r"\A\w+(?: (?:that|on))?[\s,:;.!—–-]*", "", claim.text[inside:])
+    return claim._replace(start=correction.start, text=rest) if rest.strip() else claim
+
+
 _NAMING = re.compile(
     r"\b(?:it|that|this|answer|he|she)(?: is|'s| was| must be| should be| has to be)\b|\b(?:is|was) (?:the|in|by|at)\b|:",
     re.IGNORECASE,
@@ -266,6 +277,8 @@ def _decide_weak(
 ) -> _Decided | None:
     """Return what the sentences and short lines of a reply without a label say, the clearest first."""
     weak: _Decided | None = None
+    if kind == "number":
+        groups = _put_asked_first(groups, question, key)
     for group in groups:
         if kind == "choice" and group[0].strength < Strength.EMPHASIS:
             return _read_choice_text(reply, question, key)
@@ -281,6 +294,29 @@ def _decide_weak(
             continue
         return read[-1]
     return weak
+
+
+def _put_asked_first(groups: list[list[Claim]], question: Question, key: AnswerKey | None) -> list[list[Claim]]:
+    """Return groups with the last sentence first, if it has words of the question and no "so" sentence has any.
+
+    "So x = 12. Tom is 12 and Ann is 24" answers how old Ann is with its last sentence.
+    """
+    sentences = [claim for group in groups for claim in group if claim.strength <= Strength.CONCLUSION]
+    if not sentences or any(group[0].strength > Strength.CONCLUSION for group in groups):
+        return groups
+    last = max(sentences, key=lambda claim: claim.start)
+    asked = content(question.text)
+    concluding = [claim for claim in sentences if claim.strength == Strength.CONCLUSION]
+    is_asked = bool(content(strip_marks(last.text)) & asked)
+    if (
+        last.strength == Strength.CONCLUSION
+        or not is_asked
+        or any(content(strip_marks(one.text)) & asked for one in concluding)
+    ):
+        return groups
+    if not re.search(r"\b(?:is|are|was|were|has|have|had|costs?|gets?|pays?|needs?|takes?)\b", last.text):
+        return groups
+    return [[last], *groups]
 
 
 def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, key: AnswerKey | None) -> _Decided | None:
@@ -413,7 +449,11 @@ _TENTATIVE = re.compile(
 
 def _drop_remark(text: str) -> str:
     """Return a sentence without "…, depending on the year"."""
-    return re.sub(r"(?<=\w),? \(?(?:it )?depend(?:s|ing)\b.*", "", text) if re.search(r"\d", text) else text
+    return (
+        re.sub(r"(?:(?<=\w),? \(?depending|(?<=\w), (?:it )?depends|\(it depends)\b.*", "", text)
+        if re.search(r"\d", text)
+        else text
+    )
 
 
 def _leaves_items_open(groups: list[list[Claim]], key: AnswerKey) -> bool:
@@ -465,8 +505,19 @@ def _repeats_question(text: str, question: str) -> bool:
     """Return whether a claim has no word of its own beside those of the question, which names no choices."""
     if not question or re.search(r"\bor\b|[\"'“‘«:]", question):
         return False
-    has_signs = is_code(strip_marks(text)) or set(re.findall(r"\d+", text)) - set(re.findall(r"\d+", question))
+    has_signs = (
+        _has_own_name(text, question)
+        or is_code(strip_marks(text))
+        or set(re.findall(r"\d+", text)) - set(re.findall(r"\d+", question))
+    )
     return not has_signs and len(text.split()) > 2 and not content(strip_marks(text)) - content(question) - _IDLE_WORDS
+
+
+def _has_own_name(text: str, question: str) -> bool:
+    """Return whether a claim has a short word with a capital that the question has not, as "Ag"."""
+    return bool(
+        set(re.findall(r"(?<=\w\s)[A-Z]\w{0,2}\b", strip_marks(text))) - set(re.findall(r"\w+", question)) - {"I"}
+    )
 
 
 _IDLE_WORDS = content(
@@ -528,10 +579,34 @@ def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | N
 def _read_choice_claim(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
     if claim.strength == Strength.ALONE and "\n" in claim.text:
         return None  # the choices with remarks
-    found = read_choice(claim.text, question.choices)
+    found = read_choice(_turn_false(claim.text, question), question.choices)
     if key is not None and not found.chosen and key.value in found.rejected and claim.strength >= Strength.ALONE:
         return ["not " + LETTERS[next(iter(found.rejected))]], ["wrong"]
     return _fit_choices(found.chosen, key) if found.chosen else None
+
+
+_ASKS_FALSE = re.compile(
+    r"\b(?:is|are) (?:the )?(?:false|incorrect|untrue|not true|not correct|wrong)\b|\b(?:false|incorrect|untrue) (?:statement|claim|one)\b",
+    re.IGNORECASE,
+)
+
+
+def _turn_false(text: str, question: Question) -> str:
+    """Return a text in which, if the question asks for the false choice, "C is false" confirms C."""
+    if not _ASKS_FALSE.search(question.text):
+        return text
+    text = re.sub(
+        r"(\bis|\bare|[–—:-])( (?:also |clearly )?)true\b(?: as well| too)?",
+        r"\1\2ruled out",
+        text,
+        flags=re.IGNORECASE,
+    )
+    return re.sub(
+        r"(\bis|[–—:-]) (?:clearly |therefore |thus )?(?:false|untrue|incorrect)\b",
+        r"\1 the answer",
+        text,
+        flags=re.IGNORECASE,
+    )
 
 
 def _fit_choices(chosen: Sequence[int], key: AnswerKey | None) -> _Decided:
@@ -540,7 +615,7 @@ def _fit_choices(chosen: Sequence[int], key: AnswerKey | None) -> _Decided:
 
 def _read_choice_text(reply: str, question: Question, key: AnswerKey | None) -> _Decided | None:
     """Read the choice of a reply without a claim: a sentence that calls one correct, else all sentences together."""
-    sentences = [text for _, text in split_sentences(to_plain(reply)) if not is_aside(text)]
+    sentences = [_turn_false(text, question) for _, text in split_sentences(to_plain(reply)) if not is_aside(text)]
     called = (read_choice(text, question.choices, is_claim=False) for text in reversed(sentences))
     whole = read_choice("\n".join(sentences), question.choices)
     named = (read_choice(text, question.choices) for text in reversed(sentences))

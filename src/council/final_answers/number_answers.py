@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,6 +47,8 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
     if _NONE.fullmatch(strip_marks(text)) and _COUNTED.search(question):
         return [Number(Fraction(0), step=Fraction(1))]
     text = _drop_retracted(replace_number_words(text))
+    if _ASKS_SIGNED.search(question):
+        text = _LOSS.sub(r"-\1", text)
     pattern = _SHARE_OF if _CHANCE.search(question) else _ONE_IN
     text = pattern.sub(r"\1/\2", text)
     if IS_EITHER.search(strip_marks(text)):
@@ -75,7 +78,7 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
         is_lead = kept is not whole and _begins_with_number(kept)
         whole = _cut(kept)
     whole = strip_marks(whole)
-    chains = _find_stated(whole)
+    chains = _drop_wholes(_find_stated(whole), whole)
     if not chains:
         return []
     if len(chains) == 1:
@@ -92,7 +95,11 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
     for other in (at - 1, at + 1):
         if 0 <= other < len(chains):
             first, second = sorted((chains[other], chosen), key=lambda chain: chain.start)
-            if _EITHER.match(whole[first.end : second.start]):
+            between = whole[first.end : second.start]
+            if _EITHER.match(between):
+                values = sorted(abs(float(one.sides[-1].value)) for one in (first, second))
+                if _ROUNDLY.search(between) and values[1] - values[0] <= ROUNDED * values[1]:
+                    return [first.sides[-1]]
                 return [first.sides[-1], second.sides[-1]]
     return _sides(chosen)
 
@@ -104,6 +111,14 @@ _NOT_STATED = re.compile(
 )
 
 
+_ASKS_SIGNED = re.compile(
+    r"\b(?:profit|gain|net|change|balance|return|result)\b(?!.*\b(?:loss|decrease|drop|fall|lose|lost)\b)",
+    re.IGNORECASE,
+)
+_LOSS = re.compile(
+    r"\b(?:(?:a |the )?(?:net )?(?:loss|decrease|decline|drop|deficit) of|decreas\w+ by|fell by|dropped by|declined by|went down by|lost) (?=[$€£]?\d)([$€£]?)",
+    re.IGNORECASE,
+)
 _RETRACTED = re.compile(
     r"\b(?:scratch that|strike that|no,? wait|wait,? no|make that|correction|i mean|or rather)\b[,:;]?", re.IGNORECASE
 )
@@ -128,8 +143,15 @@ def _find_stated(text: str) -> list[Chain]:
 
 def _cut(text: str) -> str:
     """Return a text without the reason after its number."""
+    text = text.lstrip()
     for found in REASON.finditer(text):
         before = text[: found.start()]
+        if (
+            re.match(r"\W*(?:not|(?:it|that)(?:'s| is) not|it isn't)\b", before, re.IGNORECASE)
+            and find_chains(strip_marks(before))
+            and not _find_stated(before)
+        ):
+            return before  # it only denies a number
         if _find_stated(before):
             return before
         break
@@ -142,6 +164,25 @@ def _keep_conclusion(text: str) -> str:
         if find_chains(strip_marks(text[mark.end() :])):
             return text[mark.end() :]
     return text
+
+
+_ROUNDLY = re.compile(r"\b(?:about|roughly|approximately|around|just|nearly)\b|[≈~]")
+ROUNDED = 0.05  # share by which "or about 58" may differ from the value before it
+_OF_WHOLE = re.compile(r"\s*(?:[a-z]+ )?(?:out )?of (?:the |all |these |those |our )?(?:total )?", re.IGNORECASE)
+
+
+def _drop_wholes(chains: list[Chain], text: str) -> list[Chain]:
+    """Return numbers without the whole of "84 of the 120"."""
+    kept = chains[:1]
+    for before, chain in itertools.pairwise(chains):
+        is_whole = (
+            _OF_WHOLE.fullmatch(text[before.end : chain.start])
+            and len(chain.sides) == 1
+            and not before.sides[-1].is_share
+        )
+        if not is_whole:
+            kept.append(chain)
+    return kept
 
 
 def _sides(chain: Chain) -> list[Number]:

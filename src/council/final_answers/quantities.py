@@ -111,6 +111,9 @@ _CLOCK = re.compile(
 def spell_duration(text: str) -> str:
     """Return a text with "2 hours 8 minutes 14 seconds" for "2:08:14"."""
     text = re.sub(r"(?<=hours), (?=\d)|(?<=hour), (?=\d)|(?<=minutes),? (?=and \d)", " ", text)
+    text = re.sub(
+        r"(?<![\w.])(\d{1,3})\s?h(?:rs?)?\s?([0-5]?\d)\s?m(?:in)?\b(?!\.?\s?\d)", r"\1 hours \2 minutes", text
+    )
     return _CLOCK.sub(
         lambda found: "{} hours {} minutes {} seconds".format(*map(int, [one for one in found.groups() if one])), text
     )

@@ -18,7 +18,7 @@ from council.final_answers.claim_words import (
     spell,
     spell_period,
 )
-from council.final_answers.comparison import asks_literal
+from council.final_answers.comparison import OPPOSITES, asks_literal
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.values import name_key
 
@@ -49,6 +49,7 @@ def make_text_key(answer: str, question: str) -> TextKey:
         )
         is not None
     )
+    is_person = is_person and re.match(r"\W*[A-ZÀ-Þ]", strip_marks(answer)) is not None
     if (day := answer.strip().casefold()) in _WEEKDAYS:
         forms += [day[:3], day[:4]]
     if decade := re.fullmatch(r"(?:the )?\d\d(\d0)'?s", answer.strip(), re.IGNORECASE):
@@ -68,7 +69,7 @@ _BEFORE_NAME = re.compile(
 )
 _NAMES = re.compile(
     r"\b(?:c'est|s'agit(?: bien)?(?: sûr)? d[eu]|trata de|il est|est|ist|war|waren|heißt|von|par|por|fue|es|era|é|foi|è)\b(?: bien sûr| natürlich)?[\s,:]*"
-    r"|\b(?:is|are|was|were|be|been|called|named|known as|by|as|gives?|yields?|prints?|outputs?|returns?|shows?|displays?|produces?|use|uses|means?|stands for|said|say|choose|to|of)\b(?: indeed| therefore| thus| probably| likely| most likely| clearly| commonly| the)?[\s:,]*|[:=]\s*",
+    r"|\b(?:is|are|was|were|be|been|called|named|known as|by|as|gives?|yields?|prints?|outputs?|returns?|shows?|displays?|produces?|use|uses|means?|stands for|said|say|choose|(?:points?|belongs?|refers?|due|leads?|attributed|ascribed|credited|thanks|corresponds?|amounts?|comes?|back|moved?[^.;,]{0,40}|changed?[^.;,]{0,40}|equal|simplif\w+|reduc\w+|evaluat\w+|resolves?|translat\w+) to|(?:city|town|state|country|island|river|kingdom|republic|province|name|title|case|family|genus|element|village|planet|work|pen|hands|hand|form|symbol|language|colou?r|capital|instead) of)\b(?: indeed| therefore| thus| probably| likely| most likely| clearly| commonly| the)?[\s:,]*|[:=]\s*",
     re.IGNORECASE,
 )
 _GENERIC = frozenset(["ocean", "sea", "river", "lake", "mount", "mountain", "mt", "city", "desert", "island", "islands", "republic", "kingdom", "university", "theorem", "law", "effect", "company", "inc", "corporation", "street", "state", "country", "novel", "poem", "book", "film", "movie", "element", "metal", "gas", "acid", "tower", "bridge", "war", "battle", "treaty", "empire", "dynasty", "language", "system", "protocol", "command", "algorithm", "sort", "method", "test", "rule", "cells", "cell", "bone", "muscle", "color", "colour", "planet", "of", "dr", "sir", "professor", "king", "queen", "saint", "st", "president", "emperor", "mr", "mrs", "ms"])  # fmt: skip
@@ -102,9 +103,16 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
     is_denied = [bool(_DENIES.search(before) or _DENIED.match(after)) for before, after in said]
     if places and all(is_denied):
         return "wrong"
+    if any(re.match(r"'s\s+[a-z]", plain[end:]) for _, end in places) and len(places) == 1:
+        return "wrong"  # "Mary Shelley's husband"
+    if _says_opposite(plain, question):
+        return "wrong"
     if _leaves_pair_open(plain, key):
         return "ambiguous"
-    names = {compact(name) for name in _list_names(text)}
+    spelled = _list_names(text)
+    if key.is_person:  # "Holmes suspects Moriarty" is no name
+        spelled = [name for name in spelled if _is_name_like(name)]
+    names = {compact(name) for name in spelled}
     if not names & set(key.forms) and any(_is_shared_name(name, form, key) for name in names for form in key.forms):
         return "ambiguous"
     if places and _is_second(plain, places[0][0]):
@@ -129,6 +137,32 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
         if not denied and _stands_alone(plain, start, end, asked):
             return "ambiguous" if _has_alternative((plain[:start], plain[end:])) else "right"
     return "wrong"
+
+
+_COMPARATIVES = frozenset(
+    pair
+    for pair in (
+        *OPPOSITES,
+        *map(
+            frozenset,
+            (
+                ("taller", "shorter"),
+                ("older", "younger"),
+                ("bigger", "smaller"),
+                ("won", "lost"),
+                ("heavier", "lighter"),
+                ("win", "lost"),
+            ),
+        ),
+    )
+    if any(word.endswith("er") for word in pair) or "lost" in pair
+)
+
+
+def _says_opposite(text: str, question: str) -> bool:
+    """Return whether a claim says who is shorter when the question asks who is taller."""
+    said, asked = (set(re.findall(r"[a-z]+", one.casefold())) for one in (text, question))
+    return any(len(pair & asked) == 1 and len(pair & said) == 1 and not pair & asked & said for pair in _COMPARATIVES)
 
 
 def _find_leading_name(plain: str, asked: set[str]) -> str:
@@ -303,6 +337,25 @@ def _is_same_given(a: str, b: str) -> bool:
     return a == b or (min(len(a), len(b)) == 1 and a[0] == b[0])
 
 
+_LIKE_PROFESSION = re.compile(
+    r"\w+(?:ist|er|or|ian|eer|eur|ant|ess|man|poet|monk|king|queen|prince|friend|genius|saint)", re.IGNORECASE
+)
+
+
+def _is_name_like(text: str) -> bool:
+    """Return whether the words of a text are names, titles or professions, so that it may name a person."""
+    words = re.findall(r"[\w.'-]+", strip_marks(text))
+    return all(
+        word[:1].isupper()
+        or not word[:1].isalpha()
+        or word in _PARTICLES
+        or word.casefold().strip(".") in _TITLES
+        or word in ("a", "an", "and", "or")
+        or _LIKE_PROFESSION.fullmatch(word)
+        for word in words
+    ) or not any(word[:1].isupper() for word in words)
+
+
 def _is_shared_name(name: str, form: str, key: TextKey) -> bool:
     """Return whether a name is that of the key, shortened to what several people are called."""
     one, other = _split_person(name.split()), _split_person(form.split())
@@ -352,7 +405,7 @@ def _is_second(plain: str, start: int) -> bool:
     """Return whether another name stands before the place, with a semicolon or an "although" between."""
     before = plain[:start]
     found = re.match(
-        r"\W*(?:(?:it's|it is|it was|that was|the answer is)\s+)?(?:[A-Z][\w.'-]*\s*){1,4}(?:;|,\s+(?:although|though|while|whereas)\b)",
+        r"\W*(?i:(?:it's|it is|it was|that was|the answer is)\s+)?(?:[A-Z][\w.'-]*\s*){1,4}(?:;|,\s+(?:although|though|while|whereas)\b)",
         before,
     )
     return found is not None and name_key(re.sub(r"\W", "", found[0])) not in _FUNCTION
@@ -410,7 +463,28 @@ def _stands_alone(plain: str, start: int, end: int, asked: set[str]) -> bool:
             continue  # "the early 14th century"
         if word not in _FUNCTION and not is_asked and word not in _GENERIC:
             return False
-    return True
+        if found is before and word in ("the", "a", "an", "his", "her", "its", "their"):
+            verb = re.search(r"([\w+#'-]+)\W+\w+\W*\Z", plain[:start])
+            lead = name_key(verb[1].casefold()) if verb else ""
+            if (
+                lead
+                and lead not in _FUNCTION
+                and not lead.endswith("ly")
+                and lead not in asked
+                and not any(len(one) > 3 and lead.startswith(one[:-1]) for one in asked)
+            ):
+                return False  # "the cook framed the butler"
+    if re.match(r"'s\s+\w", plain[end:]) or _SUBORDINATE.search(plain[:start]):
+        return False
+    return not re.match(r"[^.;]*?(?:,|;|\s[-–—])\s*(?:but|however|yet)\b(?! (?:not|also)\b)", plain[end:])
+
+
+# A clause that only mentions a name: "before printing X", "a tributary of X".
+_SUBORDINATE = re.compile(
+    r"\b(?:because|before|without|unless|if|although|though|whereas|than|unlike|instead of|rather than|despite|suspects?|accus\w+|confus\w+|mistak\w+)\b[^.,;:]*\Z"
+    r"|,\s+(?:a|an|the|one|another)\s[^,]*\b(?:of|to|from|for|near|after)\s+(?:the )?\Z",
+    re.IGNORECASE,
+)
 
 
 def name_of(text: str) -> str:

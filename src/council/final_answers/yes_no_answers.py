@@ -32,7 +32,7 @@ _SPOKEN_LAST = re.compile(
     re.IGNORECASE,
 )
 _SPOKEN_LEAD = re.compile(r"\A(?!(?i:yes|no)\b)(?:[A-Za-z][\w' ]{2,40}, )(?=(?:yes|no)\b)")
-_DENYING = r"\W*(?:(?:not a chance|no way|by no means|under no circumstances|far from it|on the contrary|quite the opposite|this is a (?:\w+ )?(?:myth|misconception)|that's a (?:\w+ )?(?:myth|misconception)|(?:the|this|that) (?:statement|claim|assertion|conjecture) (?:does not|doesn't|fails to|cannot) (?:hold|stand)|that(?:'s| is) not the case|it isn't|it's not)(?=\W*\Z|[,.;:]|\s(?:up|for|in|here|because|since|true)\b)|(?:i|we) (?:do not|don't) (?:think|believe) so|not (?:really|at all|quite|exactly|necessarily)|hardly)\b"
+_DENYING = r"\W*(?:(?:it used to(?: be)?|not any ?more|no longer|not yet|not a chance|no way|by no means|under no circumstances|far from it|on the contrary|quite the opposite|this is a (?:\w+ )?(?:myth|misconception)|that's a (?:\w+ )?(?:myth|misconception)|(?:the|this|that) (?:statement|claim|assertion|conjecture) (?:does not|doesn't|fails to|cannot) (?:hold|stand)|that(?:'s| is) not the case|it isn't|it's not)(?=\W*\Z|[,.;:]|\s(?:up|for|in|here|because|since|true)\b)|(?:i|we) (?:do not|don't) (?:think|believe) so|not (?:really|at all|quite|exactly|necessarily)|hardly)\b"
 _PHRASES = (
     (re.compile(_DENYING, re.IGNORECASE), False),
     (
@@ -117,7 +117,8 @@ def read_yes_no(text: str, question: str) -> list[bool]:
             _DENIED_BE.search(plain[: last.start() + 2])
         )
         return [bool(last["yes"]) != is_denied]
-    if short := _SHORT_ANSWER.match(plain):
+    concluded = re.split(r"\b(?:so|hence|therefore|thus),?\s+", plain, flags=re.IGNORECASE)[-1]
+    if short := _SHORT_ANSWER.match(plain) or _SHORT_ANSWER.match(concluded):
         return [not short["not"]]
     phrase = parse_answer(plain, question)
     if phrase and isinstance(phrase.value, bool):
