@@ -232,8 +232,8 @@ def _find_sayings(text: str) -> Iterator[Claim]:
                 said, _ = _read_block(text, start + found.end())
             if said.strip(f" \n{_MARK}:.") and not sentence.rstrip().endswith("?"):
                 yield Claim(Strength.SENTENCE, start + found.start(), said[:MAX_CLAIM_CHARS])
-        if found := _IS_ANSWER.search(sentence):
-            said = sentence[: found.start()].strip()
+        if after := _IS_ANSWER.search(sentence):
+            said = sentence[: after.start()].strip()
             if said and not re.search(r"\b(?:this|that|it|which|what|here|below|above)\Z", said, re.IGNORECASE):
                 yield Claim(Strength.SENTENCE, start, said[-MAX_CLAIM_CHARS:])
     for label in _OTHER_LABEL.finditer(text):
@@ -285,7 +285,8 @@ def _find_others(text: str) -> Iterator[Claim]:
         bare = strip_marks(sentence).strip()
         if beside and start not in beside:
             continue
-        if bare and not _ASIDE.match(bare) and not bare.endswith("?"):
+        is_last_step = start == sentences[-1][0] and re.match(r"step \d", bare, re.IGNORECASE)
+        if bare and (is_last_step or not _ASIDE.match(bare)) and not bare.endswith("?"):
             said = sentence if not bare.endswith(":") else _read_block(text, start)[0]
             concludes = _CONCLUDES.search(bare) is not None
             yield Claim(Strength.CONCLUSION if concludes else Strength.LAST, start, said[:MAX_CLAIM_CHARS])

@@ -75,6 +75,8 @@ def split_list(text: str, *, is_key: bool = False, has_numbers: bool = False) ->
         ]
     else:
         rows = re.split(r"\s+(?:and|und|et|&|or|then|[-–—])\s+|\s*&\s*|\s*/\s*", plain)
+        if len(rows) == 1 and re.fullmatch(r"[^\W\d]+(?:[-–][^\W\d]+){2,}", plain):
+            rows = re.split("[-–]", plain)
         if len(rows) == 1 and re.fullmatch(r"[-\d.\s]+", plain):
             rows = plain.split()
     return [item for item in map(_clean_item, rows) if item]
@@ -129,6 +131,20 @@ def is_broken_off(text: str, items: Sequence[str], wanted: Sequence[str]) -> boo
     last = items[-1].casefold()
     is_start = any(one.casefold().startswith(last) and len(one) > len(last) for one in wanted)
     return is_start and all(any(fits_item(item, one) for one in wanted) for item in items[:-1])
+
+
+MAX_ITEM_WORDS = 5
+
+
+def is_prose(text: str, items: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether a sentence is no list: it names no item of the key, and its parts are too long for items."""
+    if split_items(text) or any(fits_item(item, one) for item in items for one in wanted):
+        return False
+    if all(re.search(r"\d", one) for one in wanted) and re.search(r"\d", text):
+        return False
+    return len(text.split()) > MAX_ITEM_WORDS and (
+        len(items) < 2 or any(len(item.split()) > MAX_ITEM_WORDS for item in items)
+    )
 
 
 _UNSURE = re.compile(

@@ -31,13 +31,14 @@ from council.final_answers.list_answers import (
     has_items,
     is_broken_off,
     is_hedged,
+    is_prose,
     names_all,
     split_list,
 )
 from council.final_answers.markup import strip_marks, to_plain
 from council.final_answers.number_answers import fits_number, number_text, read_numbers
 from council.final_answers.quantities import Number, read_number, spell_duration
-from council.final_answers.text_answers import TextKey, fits_text, make_text_key, name_of
+from council.final_answers.text_answers import TextKey, fits_text, make_text_key, name_of, names_someone
 from council.final_answers.values import parse_answer
 from council.final_answers.yes_no_answers import opens_with_yes_or_no, read_spoken, read_yes_no
 from council.language import detect_language
@@ -61,7 +62,7 @@ _NO_ANSWER = re.compile(
     r"\bi(?:'m| am) not (?:sure|certain|able)\b|\bneed (?:more|further|additional|the|at least)\b|\brather not\b|\bprefer not to\b|\b(?:can(?:no|')t|cannot|won't|not (?:able|allowed|permitted) to|unable to) (?:share|disclose|reveal|discuss|view|open|read|access|look up|process|display|speak for|comment)\b"
     r"|\bplease (?:share|provide|paste|send|attach|upload|specify|clarify|tell me|give me|include|supply)\b|\b(?:i|we)(?:'d| would) need\b|\boff limits\b|\bhave no (?:access|information|way|knowledge|record)\b"
     r"|\b(?:does|do|did)(?:n't| not) (?:actually |explicitly |really |clearly )?(?:say|state|mention|reveal|specify|indicate|disclose|name|tell us|identify|list|include)\b|\bno (?:\w+ ){1,2}?(?:was|were|is|are|has been|have been) (?:attached|provided|included|given|shared|uploaded|supplied|mentioned|named|stated)\b"
-    r"|\bno (?:poem|text|image|picture|file|document|passage|article|attachment|link|table|chart|code)\b|\b(?:don't|do not) see (?:any|an|the)\b|\bas an ai\b|\bleaves? (?:this|it|that) open\b|\bwon't (?:spoil|reveal|say|tell)\b|\bonce (?:i|you) (?:have|share|send|provide|paste)\b|\byou(?:'d| would|'ll| will)? (?:need|have) to (?:tell|give|send|share|provide|specify|clarify)\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell|paste|send|attach|upload|give|include|confirm|let me know)\b|\bnot (?:stated|given|specified|provided|known)\b",
+    r"|\bno (?:poem|text|image|picture|file|document|passage|article|attachment|link|table|chart|code)\b|\b(?:don't|do not) see (?:any|an|the)\b|\bas an ai\b|\A\W*(?:n/?a|no (?:response|answer|output|idea|clue))\W*\Z|\A\W*error\b|\b(?:would|'d) have to (?:look|check|know|see|guess)\b|\bbehind a paywall\b|\b(?:is|are)(?:n't| not) enough\b|\b(?:information|data|details?|answers?|records?)\b[^.]{0,30}(?:n't|\bnot) (?:publicly )?available\b|\bno (?:public|available|reliable|relevant) (?:information|data|records?)\b|\b(?:training|knowledge)\b[^.]{0,30}(?:n't|\bnot) (?:cover|include)\b|\bmany (?:aspects|factors|possibilities)\b|\bwhich one do you mean\b|\bleaves? (?:this|it|that) open\b|\bwon't (?:spoil|reveal|say|tell)\b|\bonce (?:i|you) (?:have|share|send|provide|paste)\b|\byou(?:'d| would|'ll| will)? (?:need|have) to (?:tell|give|send|share|provide|specify|clarify)\b|\bwon't (?:speculate|guess)\b|\bi don't see any\b|\b(?:could|can|please|would) you (?:please )?(?:share|provide|clarify|specify|tell|paste|send|attach|upload|give|include|confirm|let me know)\b|\bnot (?:stated|given|specified|provided|known)\b",
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
@@ -528,6 +529,8 @@ _IDLE_WORDS = content(
 def _has_no_answer(reply: str, question: Question, key: AnswerKey | None) -> bool:
     """Return whether a reply without a label says that it gives no answer, or breaks off."""
     plain = strip_marks(to_plain(reply)).rstrip()
+    if plain.endswith(":") or not re.search(r"\w", plain):
+        return True
     if len(plain) > MIN_CUT_CHARS and (_CUT_OFF.search(plain) or reply.rstrip().endswith(("{", "\\"))):
         return True
     if (key is not None and _NO_ANSWER.search(key.answer)) or any(map(_NO_ANSWER.search, question.choices)):
@@ -538,7 +541,11 @@ def _has_no_answer(reply: str, question: Question, key: AnswerKey | None) -> boo
     stated = [text for text in sentences if not text.endswith("?") and not is_aside(text)]
     shown = [*stated[:1], *stated[-1:], *(text for text in sentences if text.endswith("?") and _ASKS_BACK.search(text))]
     shown += [text for text in sentences[-1:] if text.endswith("?")]
-    return any(_NO_ANSWER.search(_drop_remark(re.split(r"\b(?:but|however)\b", text)[-1])) for text in shown)
+    own = content(question.text) if key is not None and key.kind == "yes/no" else set()
+    parts = [_drop_remark(re.split(r"\b(?:but|however)\b", text)[-1]) for text in shown]
+    found = [match for part in parts for match in _NO_ANSWER.finditer(part)]
+    # "The text does not mention it" answers whether the text mentions it.
+    return any(not content(match[0]) & own for match in found)
 
 
 def _read_claim(claim: Claim, question: Question, kind: Kind, key: AnswerKey | None) -> _Decided | None:
@@ -652,6 +659,8 @@ def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
         or has_items(claim.text, wanted, is_set=is_set)
         or names_all(claim.text, wanted, question.text, is_set=is_set)
     )
+    if not fits and claim.strength < Strength.SENTENCE and is_prose(claim.text, items, wanted):
+        return None
     return [answer], ["right" if fits else "wrong"]
 
 
@@ -660,6 +669,9 @@ def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
     if key is None or not isinstance(key.value, TextKey):
         return ([name], ["wrong"]) if name and claim.strength >= Strength.ALONE else None
     fit = fits_text(claim.text, key.value, question.text)
+    is_weak = claim.strength < Strength.SENTENCE
+    if fit == "wrong" and is_weak and key.value.is_person and not names_someone(claim.text, question.text):
+        return None
     if fit == "wrong" and claim.strength < Strength.LABEL and _repeats_question(claim.text, question.text):
         return None
     if fit == "wrong" and _NO_ANSWER.match(trim(claim.text)):

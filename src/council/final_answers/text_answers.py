@@ -455,6 +455,8 @@ def _stands_alone(plain: str, start: int, end: int, asked: set[str]) -> bool:
         if found is None:
             continue
         between = found[0].replace(found[1], "", 1)
+        if found is before and plain[start : start + 1].isupper() and _DESCRIBED.search(plain[:start]):
+            continue  # "was cosmonaut Valentina Tereshkova"
         if re.search(r"[(,;:.]", between):
             continue
         word = found[1].casefold()
@@ -479,12 +481,32 @@ def _stands_alone(plain: str, start: int, end: int, asked: set[str]) -> bool:
     return not re.match(r"[^.;]*?(?:,|;|\s[-–—])\s*(?:but|however|yet)\b(?! (?:not|also)\b)", plain[end:])
 
 
+_DESCRIBED = re.compile(
+    r"\b(?:is|was|by)\s+(?:(?:the|a|an)\s+)?(?:(?!\w+(?:ing|ed)\b|(?:not|never|about|like|from|with|than|of|to)\b)[A-Za-z-]+\s+){1,3}\Z"
+)
 # A clause that only mentions a name: "before printing X", "a tributary of X".
 _SUBORDINATE = re.compile(
     r"\b(?:because|before|without|unless|if|although|though|whereas|than|unlike|instead of|rather than|despite|suspects?|accus\w+|confus\w+|mistak\w+)\b[^.,;:]*\Z"
-    r"|,\s+(?:a|an|the|one|another)\s[^,]*\b(?:of|to|from|for|near|after)\s+(?:the )?\Z",
+    r"|,\s+(?:(?:which|who) (?:is|was|are|were) )?(?:a|an|the|one|another)\s[^,]*\b(?:of|to|from|for|near|after)\s+(?:the )?\Z"
+    r"|\b(?:north|south|east|west|outside|away|rival|competitor|successor|predecessor|tributary|student|pupil|friend|brother|sister|son|daughter|father|mother|wife|husband|"
+    r"colleague|neighbou?r|suburb|member|enemy|opposite|version|imitation|variant|alternative) (?:of|from|to) (?:the )?\Z",
     re.IGNORECASE,
 )
+
+
+def names_someone(text: str, question: str) -> bool:
+    """Return whether a sentence has a capitalised name that the question has not."""
+    words = re.findall(r"[\w'.-]*\w", strip_marks(text))
+    asked = set(re.findall(r"\w+", question))
+    if len(words) <= MAX_NAME_WORDS // 2:
+        return True
+    first = len(words) > 1 and (words[1][:1].isupper() or words[1] in ("is", "was", "did", "were", "wrote"))
+    named = [
+        word
+        for n, word in enumerate(words)
+        if word[:1].isupper() and word not in asked and word.casefold() not in _FUNCTION and (n or first)
+    ]
+    return any(len(word) > 1 and not word.startswith(("I'", "I’")) for word in named)
 
 
 def name_of(text: str) -> str:
