@@ -26,6 +26,8 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
             plain, found = spell_ordinals(strip_marks(text)), with_remarks
     if not found:
         return []
+    if len(found) == 1 and _BEYOND.search(plain[: found[0].start]) and not _BEYOND_ASKED.search(question):
+        return []  # "after 4 July 1776" is no date
     if IS_EITHER.search(plain):
         pair = [one.readings for one in found]
         if len(set(pair)) == 2:
@@ -58,6 +60,8 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
     return [rows[0 if is_lead and "=" not in plain else -1].readings]
 
 
+_BEYOND = re.compile(r"\b(?:after|before|prior to|(?:later|earlier) than)\s+(?:the |about |around )?\Z", re.IGNORECASE)
+_BEYOND_ASKED = re.compile(r"\b(?:after|before|prior|later|earlier|by)\b", re.IGNORECASE)
 _BEGINS = re.compile(
     r"\b(?:begin|began|begun|start\w*|break out|broke out|open\w*|depart\w*|leave\w*|born|birth)\b", re.IGNORECASE
 )

@@ -148,9 +148,20 @@ def is_prose(text: str, items: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 _UNSURE = re.compile(
-    r"\b(?:not|n't|no|nor|neither|except|excluding|without|only|but|unlike|while|whereas|or|either|if|before|after|than|from|instead|last|smallest|lowest|least)\b|n't\b",
+    r"\b(?:not|n't|no|nor|neither|except|excluding|without|only|but|unlike|while|whereas|or|either|if|before|after|than|from|instead|over|beat\w*|los[et]s?|against|defeat\w*|fail\w*|reject\w*|exclud\w*|wrong|false|replac\w*|versus|vs|left|quit|resign\w*|dropped|died|miss\w*|lack\w*|declin\w*|refus\w*|last|smallest|lowest|least)\b|n't\b",
     re.IGNORECASE,
 )
+
+
+_ALL_BUT = re.compile(
+    r"\b(?:all|every\w*|any\w*|everything)\b[^,.;]{0,40}\b(?:but|except|excluding|other than|apart from)\b(?! (?:also|not)\b)",
+    re.IGNORECASE,
+)
+
+
+def excludes(text: str) -> bool:
+    """Return whether a claim names what does not belong to the list: "all but a and e"."""
+    return _ALL_BUT.search(strip_marks(text)) is not None
 
 
 def names_all(text: str, wanted: Sequence[str], question: str, *, is_set: bool) -> bool:

@@ -26,6 +26,7 @@ from council.final_answers.finder import (
 )
 from council.final_answers.list_answers import (
     drop_shared_noun,
+    excludes,
     fits_item,
     fits_items,
     has_items,
@@ -653,7 +654,7 @@ def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
         items = wanted
     if is_hedged(claim.text):
         return [answer], ["ambiguous"]
-    fits = (
+    fits = not excludes(claim.text) and (
         fits_items(items, wanted, fits_item, is_set=is_set)
         or fits_items(drop_shared_noun(items), wanted, fits_item, is_set=is_set)
         or has_items(claim.text, wanted, is_set=is_set)

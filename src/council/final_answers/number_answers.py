@@ -106,7 +106,7 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
 
 _AT_VALUE = re.compile(r"\b(?:at|when|for|with|where|if|using|given|taking)\s+(?:\w+\s*=\s*)?\Z", re.IGNORECASE)
 _NOT_STATED = re.compile(
-    r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bisn't)\s+(?:be |just |exactly |simply |only |about )?[$€£]?\Z",
+    r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bisn't)\s+(?:be |just |exactly |simply |only |about )?[$€£]?\Z|[\w)]\s*[<>≤≥]=?\s*\Z",
     re.IGNORECASE,
 )
 

@@ -73,7 +73,7 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _GENERIC = frozenset(["ocean", "sea", "river", "lake", "mount", "mountain", "mt", "city", "desert", "island", "islands", "republic", "kingdom", "university", "theorem", "law", "effect", "company", "inc", "corporation", "street", "state", "country", "novel", "poem", "book", "film", "movie", "element", "metal", "gas", "acid", "tower", "bridge", "war", "battle", "treaty", "empire", "dynasty", "language", "system", "protocol", "command", "algorithm", "sort", "method", "test", "rule", "cells", "cell", "bone", "muscle", "color", "colour", "planet", "of", "dr", "sir", "professor", "king", "queen", "saint", "st", "president", "emperor", "mr", "mrs", "ms"])  # fmt: skip
-_FUNCTION = frozenset(["either", "both", "or", "spelled", "spelt", "aka", "formerly", "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "so", "that", "this", "it", "its", "is", "are", "was", "were", "be", "been", "being", "as", "also", "then", "than", "indeed", "clearly", "simply", "thus", "therefore", "hence", "here", "who", "which", "what", "has", "have", "had", "gives", "give", "giving", "makes", "make", "called", "named", "known", "around", "about", "circa", "near", "during", "because", "since", "when", "while", "after", "before", "would", "should", "must", "will", "can", "could", "do", "does", "did", "we", "i", "you", "he", "she", "they", "there", "using", "use", "uses", "wrote", "written", "painted", "invented", "discovered", "founded", "composed", "directed", "built", "made", "said", "says", "say", "think", "believe", "answer", "means", "mean", "stands", "stand", "prints", "print", "outputs", "output", "returns", "return", "likely", "probably", "definitely", "certainly", "most", "just", "not", "but", "himself", "herself", "itself", "themselves", "myself"])  # fmt: skip
+_FUNCTION = frozenset(["either", "both", "or", "spelled", "spelt", "aka", "formerly", "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "so", "that", "this", "it", "its", "is", "are", "was", "were", "be", "been", "being", "as", "also", "then", "than", "indeed", "clearly", "simply", "thus", "therefore", "hence", "here", "who", "which", "what", "has", "have", "had", "gives", "give", "giving", "makes", "make", "called", "named", "known", "around", "about", "circa", "near", "during", "because", "since", "when", "while", "after", "before", "would", "should", "must", "will", "can", "could", "do", "does", "did", "we", "i", "you", "he", "she", "they", "there", "using", "use", "uses", "wrote", "written", "painted", "invented", "discovered", "founded", "composed", "directed", "built", "made", "said", "says", "say", "think", "believe", "answer", "means", "mean", "stands", "stand", "prints", "print", "outputs", "output", "returns", "return", "likely", "probably", "definitely", "certainly", "most", "just", "not", "but", "himself", "herself", "itself", "themselves", "myself", "it's", "that's", "he's", "she's", "they're", "i'd", "it'd"])  # fmt: skip
 _DENIES = re.compile(
     r"(?:\bnot|n't(?: be)?|\bnever|\brather than|\binstead of|\bunlike|\bafter|\bbefore|\bbeside|\bnext to|\bnear|\bagainst|\bfrom|\bneither|\bnor|\bthan|\bno longer|\bisn't|\bwrong(?:ly)?|\bmistaken(?:ly)?(?: for)?|\bconfused with)(?:\s+(?:in|the|a|an|be|it|really|actually|just|simply|called|by))*[\s\"'(]*\Z",
     re.IGNORECASE,
@@ -95,6 +95,7 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
     """Return whether a claim names the text of the key."""
     if key.spelling and "".join(key.spelling.split()) not in "".join(strip_marks(text).split()):
         return "wrong"
+    text = _drop_concession(text)
     plain = spell(re.sub(r"_(?=\d)", "", strip_marks(text)))
     if not any(map(is_code, key.forms)):
         plain = spell_period(space_initials(plain))
@@ -103,7 +104,16 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
     is_denied = [bool(_DENIES.search(before) or _DENIED.match(after)) for before, after in said]
     if places and all(is_denied):
         return "wrong"
-    if any(re.match(r"'s\s+[a-z]", plain[end:]) for _, end in places) and len(places) == 1:
+    if (
+        any(
+            re.match(
+                r"'s\s+(?!(?:invention|work|idea|creation|discovery|theory|novel|book|play|painting|poem|design)\b)[a-z]",
+                plain[end:],
+            )
+            for _, end in places
+        )
+        and len(places) == 1
+    ):
         return "wrong"  # "Mary Shelley's husband"
     if _says_opposite(plain, question):
         return "wrong"
@@ -157,6 +167,18 @@ _COMPARATIVES = frozenset(
     )
     if any(word.endswith("er") for word in pair) or "lost" in pair
 )
+
+
+_CONCESSION = re.compile(
+    r"\A[^.;]*?\b(?:(?:most|many|some) (?:people|sources|of us|would)|people|commonly|often|popular\w*|at first|(?:i|we) (?:first |initially )?thought|leaning|(?:you|one) (?:might|may|could|would)|supposed\w*|naively?|tempting|obvious\w*)\b"
+    r"[^.;]*?[,;]\s*(?:but|however|though|yet|actually|in fact)\b[,\s]*",
+    re.IGNORECASE,
+)
+
+
+def _drop_concession(text: str) -> str:
+    """Return the text after "Most people say X, but"."""
+    return _CONCESSION.sub("", text, count=1)
 
 
 def _says_opposite(text: str, question: str) -> bool:
@@ -314,6 +336,8 @@ def _are_same_person(said: Sequence[str], wanted: Sequence[str]) -> bool:
         return True
     if len(one) == 1 and one[0] == other[0] and one[0] in _MONONYMS:
         return True
+    if len(one) > 1 and other[-len(one) :] == one:
+        return True
     if one[-1] != other[-1] or len(one[-1]) < MIN_SURNAME:
         return False
     if len(one) == 1 or len(other) == 1:
@@ -467,7 +491,8 @@ def _stands_alone(plain: str, start: int, end: int, asked: set[str]) -> bool:
             return False
         if found is before and word in ("the", "a", "an", "his", "her", "its", "their"):
             verb = re.search(r"([\w+#'-]+)\W+\w+\W*\Z", plain[:start])
-            lead = name_key(verb[1].casefold()) if verb else ""
+            lead = name_key(verb[1].casefold()) if verb and not re.search(r"[.,:;(]", verb[0][len(verb[1]) :]) else ""
+            word = lead or word
             if (
                 lead
                 and lead not in _FUNCTION
@@ -476,9 +501,22 @@ def _stands_alone(plain: str, start: int, end: int, asked: set[str]) -> bool:
                 and not any(len(one) > 3 and lead.startswith(one[:-1]) for one in asked)
             ):
                 return False  # "the cook framed the butler"
+        if found is before and word in ("of", "to", "from"):
+            noun = re.search(rf"([\w+#'-]+)\W+{word}\b\W*(?:\w+\W*)?\Z", plain[:start], re.IGNORECASE)
+            lead = name_key(noun[1].casefold()) if noun else ""
+            if (
+                lead
+                and lead not in _GENERIC
+                and lead not in _KINDS
+                and not any(lead.startswith(one[: max(3, len(one) - 1)]) for one in asked)
+            ):
+                return False  # "the bank of a river"
     if re.match(r"'s\s+\w", plain[end:]) or _SUBORDINATE.search(plain[:start]):
         return False
-    return not re.match(r"[^.;]*?(?:,|;|\s[-–—])\s*(?:but|however|yet)\b(?! (?:not|also)\b)", plain[end:])
+    return not re.match(
+        r"[^.;]*?(?:,|;|\s[-–—])\s*(?:but|however|yet|so|hence|therefore|thus)\b(?! (?:not|also)\b)|\s+(?:would|wouldn't|might|could|can't|cannot)\b",
+        plain[end:],
+    )
 
 
 _DESCRIBED = re.compile(
@@ -491,6 +529,37 @@ _SUBORDINATE = re.compile(
     r"|\b(?:north|south|east|west|outside|away|rival|competitor|successor|predecessor|tributary|student|pupil|friend|brother|sister|son|daughter|father|mother|wife|husband|"
     r"colleague|neighbou?r|suburb|member|enemy|opposite|version|imitation|variant|alternative) (?:of|from|to) (?:the )?\Z",
     re.IGNORECASE,
+)
+
+
+_KINDS = frozenset(
+    (
+        "kind",
+        "opening",
+        "beginning",
+        "start",
+        "line",
+        "lines",
+        "quote",
+        "type",
+        "form",
+        "sort",
+        "name",
+        "capital",
+        "title",
+        "town",
+        "village",
+        "region",
+        "county",
+        "refers",
+        "points",
+        "belongs",
+        "goes",
+        "answer",
+        "because",
+        "likely",
+        "has",
+    )
 )
 
 
