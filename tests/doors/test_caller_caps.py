@@ -34,9 +34,9 @@ HIGH = 1e6
 FREE = {
     "open_session": "checks a token", "create_code": "makes a code", "estimate_run": "makes a plan", "cancel_run": "ends a run",
     "change_run": "changes a title", "answer_ask": "answers as a person", "delete_run": "removes a run",
-    "record_outcome": "labels a run",
+    "record_outcome": "labels a run", "cancel_response": "ends a run", "delete_response": "removes a run",
 }  # fmt: skip
-SPENDING = {"start_run", "resume_run", "fork_run", "create_chat_completion"}
+SPENDING = {"start_run", "resume_run", "fork_run", "create_chat_completion", "create_response"}
 FREE_TOOLS = {"council_wait", "council_result", "council_cancel", "council_list"}
 SPENDING_TOOLS = {"council_start", "council_panel", "council_estimate"}
 RESUMING_TOOLS = {"council_resume"}
@@ -99,6 +99,7 @@ def test_no_field_of_a_request_raises_the_cap_of_a_run(site: WebServer, provider
         ("/api/runs", lambda more: {"question": QUESTION, "protocol": "triad", "continues": run, **more}),
         (f"/api/runs/{run}/fork", lambda more: more), (f"/api/runs/{run}/resume", lambda more: more),
         ("/v1/chat/completions", lambda more: {"model": "council/triad", "messages": messages, **more}),
+        ("/v1/responses", lambda more: {"model": "council/triad", "input": QUESTION, "background": True, **more}),
     ]  # fmt: skip
     for path, make in bodies:
         for more in FIELDS:
