@@ -90,6 +90,7 @@ def test_streaming_statement_shows_words_growing_with_their_rate() -> None:
     assert row(draw(builder, later=1, width=80), "alpha") == "alpha scripted:m1 writing 3 words 2/s 0:02"
     builder.stream("alpha", " four fi").stream("alpha", "ve six")
     assert "6 words" in row(draw(builder), "alpha")
+    assert row(draw(builder, width=80), "beta") == "beta scripted:m1 waiting"
 
 
 @pytest.mark.behaviour("50-silence-shown")
