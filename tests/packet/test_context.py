@@ -618,6 +618,18 @@ def test_functions_that_the_changed_lines_call_are_shown(root: Path) -> None:
     assert "return 19" in shown(packet)["rates.py"]
 
 
+@pytest.mark.behaviour("packet-callers")
+def test_callers_of_each_changed_method_of_a_class_are_shown(root: Path) -> None:
+    shop = "class Shop:\n    def take_payment(self):\n        return 1\n\n    def pay_back(self):\n        return 2\n"
+    callers = "".join(
+        f"{FILLER}def use_{name}(shop):\n    return shop.{name}()\n\n\n" for name in ("take_payment", "pay_back")
+    )
+    begin(root, {"shop.py": shop, "desk.py": callers})
+    write(root, {"shop.py": shop.replace("return", "return 0 +")})
+    content = shown(validate("", root))["desk.py"]
+    assert "shop.take_payment()" in content and "shop.pay_back()" in content
+
+
 @pytest.mark.behaviour("packet-definitions")
 def test_a_definition_that_the_diff_shows_as_a_whole_is_not_sent_twice(root: Path) -> None:
     begin(root, {"shop.py": f"import json\n\n\n{FILLER}{FILLER}"})
