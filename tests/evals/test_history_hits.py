@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -165,12 +166,70 @@ def test_labels_of_a_person_decide_and_are_kept(tmp_path: Path) -> None:
     assert council["hits"][cases[1].id] is False and cases[0].id not in council["hits"]
 
 
+def review_with_label(label: str, *holders: Sequence[str], lines: Sequence[int] = (5, 6, 7)) -> Any:
+    """The result of one review, whose findings have these holders and lines. A bug is at line 40."""
+    case = make_case(1, FIX)
+    found = [make_finding(line, found_by=list(names)) for line, names in zip(lines, holders, strict=False)]
+    labels = {case.id: CaseLabels(hits={"judges:count=2": label})}
+    review = read_case(case, "judges:count=2", make_report(*found), labels, {LINE.path: list(range(1, 51))})
+    arm = HistoryArmReviews(Arm("judges:count=2", "judges"), {case.id: review})
+    return summarize(ChosenCases(REQUEST, Mined((case,))), [arm], labels)["arms"][0]
+
+
+BOTH, ONE, OTHER = ("judge-1", "judge-2"), ("judge-1",), ("judge-2",)
+
+
+@pytest.mark.behaviour("evidence-history-labels")
+@pytest.mark.parametrize(
+    ("label", "found", "precision", "seats"),
+    [
+        ("hit", (1, 0), (1 / 3, 0.0), [0.0, 0.0]),  # it is not known which finding
+        ("hit 1", (1, 1), (1 / 3, 1.0), [1.0, 1.0]),
+        ("hit 2", (1, 0), (1 / 3, 0.0), [1.0, 0.0]),
+        ("hit 3", (1, 0), (1 / 3, 0.0), [0.0, 1.0]),
+        ("no hit", (0, 0), (0.0, 0.0), [0.0, 0.0]),
+    ],
+)
+def test_a_labelled_hit_counts_for_several_judges_only_if_it_names_their_finding(
+    label: str, found: tuple[int, int], precision: tuple[float, float], seats: list[float]
+) -> None:
+    arm = review_with_label(label, BOTH, ONE, OTHER)
+    assert tuple(row["found"] for row in arm["by_support"]) == found
+    assert tuple(row["precision"]["mean"] for row in arm["by_support"]) == pytest.approx(precision)
+    assert [seat["recall"]["mean"] for seat in arm["seats"]] == seats
+    assert arm["hits"] == {make_case(1).id: label != "no hit"}
+
+
+@pytest.mark.behaviour("evidence-history-labels")
+def test_a_labelled_hit_of_the_only_finding_names_it_and_the_rule_names_those_it_found() -> None:
+    assert [row["found"] for row in review_with_label("hit", BOTH)["by_support"]] == [1, 1]
+    by_rule = review_with_label("hit", ONE, BOTH, lines=(5, 40))
+    assert [row["found"] for row in by_rule["by_support"]] == [1, 1]
+    corrected = review_with_label("hit 1", ONE, BOTH, lines=(5, 40))
+    assert [row["found"] for row in corrected["by_support"]] == [1, 0]
+    for label, problem in (("hit 3", "has 2 findings, not 3"), ("hit 2", "has 1 finding, not 2")):
+        holders = (ONE, BOTH) if "2 findings" in problem else (ONE,)
+        with pytest.raises(UsageError, match=problem):
+            review_with_label(label, *holders)
+
+
+@pytest.mark.behaviour("evidence-report-order")
+def test_the_text_of_a_history_comes_before_its_tables() -> None:
+    lines = format_result(summarize_two_arms({}, count=40)).splitlines()
+    assert lines[0] == "history:/project: 40 bugs, 1 control, fixes since 1y"
+    assert lines[1] == "models: sim:m1, sim:m2"
+    last_line_of_text = max(n for n, line in enumerate(lines) if line.startswith("- "))
+    assert last_line_of_text < next(n for n, line in enumerate(lines) if line.startswith("arm "))
+    assert any("p < .001" in line for line in lines) and max(map(len, lines[: last_line_of_text + 1])) <= 110
+
+
 @pytest.mark.behaviour("evidence-history-labels")
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("[cases.abc]\n", '"abc" is no case of this evaluation'),
         ('[cases.0000000000]\nhits = { quick = "maybe" }\n', 'the label "maybe" of "quick" is not known'),
+        ('[cases.0000000000]\nhits = { quick = "hit 0" }\n', 'the label "hit 0" of "quick" is not known, nothing was sent: use rule, hit'),
         ('[cases.0000000000]\nhits = { triad = "hit" }\n', '"triad" is no arm of this case'),
         ('[cases.0000000000]\nfixes = { abc = "bug" }\n', '"abc" is no fix of this case'),
         ('[cases.0000000000]\nfixes = { ffffffffff = 1 }\n', 'the label "1"'),

@@ -24,9 +24,18 @@ class Reviewed:
     has_bug: bool
     findings: tuple[tuple[int, bool], ...]
     judges: int
+    has_unnamed_hit: bool = False  # one of the findings reports the bug, and it is not known which
+
+    def hits(self, support: int) -> list[bool]:
+        """Return whether each finding of at least so many judges reports the bug.
+
+        A hit that names no finding is only known to have one judge. Which finding gets it then does not matter.
+        """
+        found = [hit for holders, hit in self.findings if holders >= support]
+        return [True, *found[1:]] if self.has_unnamed_hit and support == 1 else found
 
     def is_found(self, support: int) -> bool:
-        return any(hit and holders >= support for holders, hit in self.findings)
+        return any(self.hits(support))
 
 
 def count_support(finding: FindingRow) -> int:
@@ -53,7 +62,7 @@ def measure_support(reviews: Sequence[Reviewed]) -> list[SupportObject]:
     rows: list[SupportObject] = []
     for support in range(1, count_judges(reviews) + 1):
         recall = bootstrap_mean([one.is_found(support) for one in reviews if one.has_bug])
-        precision = bootstrap_share([[hit for holders, hit in one.findings if holders >= support] for one in reviews])
+        precision = bootstrap_share([one.hits(support) for one in reviews])
         p, r = precision.mean, recall.mean
         f1 = None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
         rows.append({"support": support, "recall": recall.as_json(), "precision": precision.as_json(), "f1": f1})

@@ -231,7 +231,7 @@ def _list_facts(minutes: Minutes, value: ReportObject, wording: Wording) -> list
     facts = [
         ("protocol", f"{value['protocol']}{wording.colon}{minutes.plan.get('why') or t('as_asked')}"),
         ("fork", format_fork(minutes)),
-        ("status", t(f"status_{value['status']}")),
+        ("status", t(f"status_{value['status']}") if value["status"] else ""),
         ("verdict", value["verdict"]),
         ("outcome", value["outcome"]),
         ("trust", format_trust_fact(value["trust"], wording)),

@@ -400,7 +400,7 @@ class QuestionBatch:
             states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
             self.progress.exit_codes.add(exit_code(minutes.status, minutes.stopped, states))
             reason = single_line(minutes.reason or minutes.status)
-        return EndedRow(row.id, minutes.run, report["status"], row.hash, reason, report, usd)
+        return EndedRow(row.id, minutes.run, str(report["status"]), row.hash, reason, report, usd)
 
     async def _ask(self, row: Row, stop: StopEvent) -> tuple[Minutes | None, bool]:
         """Continue the run of a row, or start it. Return its minutes, and False if it is to be continued later."""

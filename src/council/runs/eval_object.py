@@ -120,6 +120,14 @@ class BlindObject(JudgeUse):
     unfinished: int
 
 
+class EvalSeat(TypedDict):
+    """What one seat of a council answered by itself, before it saw the others."""
+
+    seat: str
+    members: list[str]
+    accuracy: IntervalObject  # of its first answers
+
+
 class EvalArm(TypedDict):
     """The results of one arm."""
 
@@ -136,6 +144,11 @@ class EvalArm(TypedDict):
     usd: float | None
     seconds: float
     against: RivalComparison | None
+    against_single: RivalComparison | None  # of a council, if `single` is an arm
+    seats: list[EvalSeat]  # empty for an arm with one seat
+    unanimous: IntervalObject | None  # the share of right answers among those that all seats gave
+    new_answers: int  # that none of the seats gave, but the chair; they have no share of votes
+    new_answers_right: int
     seats_corrected: int
     seats_spoiled: int
     effective_votes: float | None
@@ -155,6 +168,7 @@ class EvalObject(TypedDict):
     questions: int
     seed: int
     equal: str
+    answered: str | None  # the date of the newest answer
     unfinished: int
     members: list[str]
     arms: list[EvalArm]

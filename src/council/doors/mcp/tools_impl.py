@@ -349,7 +349,7 @@ class CouncilTools:
         """Return the minutes so far and the status."""
         state = await self.shared_convener.run_state(run)
         entries, _, _ = await self.shared_convener.store.load_since(run, 0)
-        return await self.shared_convener.fold(entries), state.status
+        return await self.shared_convener.fold(entries, state), state.status
 
     # Past runs
 

@@ -15,10 +15,12 @@ from weakref import WeakValueDictionary
 from council.doors.limits import BudgetCaps, Owner
 from council.doors.web.responses import KeyReused
 from council.doors.web.sse import RunFeeds
+from council.doors.web.uploads import Uploads
 from council.errors import CouncilError, StoreError, UsageError
 from council.runs.service import Convener
 from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
+from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
 from council.store.interface import RequestKey
 from council.store.run_store import RunStore
@@ -39,6 +41,7 @@ class AppState:
         )
         self.caps = BudgetCaps.from_settings(self.shared_convener.settings)
         self.feeds = RunFeeds(self.shared_convener.follow)
+        self.uploads = Uploads(data_folder(owner.env))
         self.has_started = False
         self.start_error: CouncilError | None = None  # why the server cannot start
         self._worker_calls: dict[str, asyncio.Task[None]] = {}

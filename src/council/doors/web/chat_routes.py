@@ -123,7 +123,9 @@ def _model_json(model: ChatModel) -> models.ChatModelInfo:
 @chat_router.post(
     "/chat/completions",
     response_model=models.ChatCompletion,
-    responses=chat_responses(models.EXAMPLE_COMPLETION, 404, 422, 429, 502),
+    responses=chat_responses(
+        models.EXAMPLE_COMPLETION, 404, 422, 429, 502, has_body=True, stream=models.EXAMPLE_CHAT_STREAM
+    ),
 )
 async def create_chat_completion(
     body: ChatRequest,

@@ -44,7 +44,7 @@ from council.doors.web.chat_routes import (
 from council.doors.web.guard import Send
 from council.doors.web.models import ResponseStatus
 from council.doors.web.responses import ApiResponse, UnknownPreviousResponse, UnknownResponse, encode_json
-from council.doors.web.schemas import EmptyRequest, ResponseRequest, chat_responses
+from council.doors.web.schemas import NEEDS_BODY, EmptyRequest, ResponseRequest, chat_responses
 from council.doors.web.sse import RunResponse
 from council.engine.response_format import ResponseFormat
 from council.errors import RunConflict, UnknownRun, UsageError
@@ -65,7 +65,9 @@ FINAL_ERRORS = (FAILED, NOT_FORMATTED, STOPPED_MIDWAY)  # after which the run do
 @response_router.post(
     "",
     response_model=models.ResponseBody,
-    responses=chat_responses(models.EXAMPLE_RESPONSE, 404, 409, 422, 429, 502),
+    responses=chat_responses(
+        models.EXAMPLE_RESPONSE, 404, 409, 422, 429, 502, has_body=True, stream=models.EXAMPLE_RESPONSE_STREAM
+    ),
 )
 async def create_response(
     body: ResponseRequest,
@@ -108,7 +110,11 @@ async def get_response(
     response: str,
     app_state: AppStateDep,
     user: UserDep,
-    stream: bool = Query(default=False, description="Only false: fetch the response again until it has ended."),
+    stream: bool = Query(
+        default=False,
+        json_schema_extra={"enum": [False]},
+        description="Only false: fetch the response again until it has ended.",
+    ),
 ) -> ApiResponse:
     """Return a response, also while its run goes on."""
     if stream:
@@ -117,7 +123,10 @@ async def get_response(
 
 
 @response_router.post(
-    "/{response}/cancel", response_model=models.ResponseBody, responses=chat_responses(models.EXAMPLE_RESPONSE, 404)
+    "/{response}/cancel",
+    response_model=models.ResponseBody,
+    responses=chat_responses(models.EXAMPLE_RESPONSE, 404, has_body=True),
+    openapi_extra=NEEDS_BODY,
 )
 async def cancel_response(
     response: str, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None

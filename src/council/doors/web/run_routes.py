@@ -45,6 +45,7 @@ from council.text_cleanup import clean_json
 from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
+SINCE = "^(all|today|[0-9]{1,4}d|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2})$"
 FilterValue = Annotated[str | None, Field(max_length=200)]
 FilterTime = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 REPORT_FORMATS = (*FORMATS.names, "mermaid")
@@ -59,18 +60,23 @@ def _check_format(name: str) -> str:
 ReportFormat = Annotated[str, Query(json_schema_extra={"enum": list(REPORT_FORMATS)}), AfterValidator(_check_format)]
 # Others are plain text.
 MEDIA_TYPES = {"json": "application/json", "sarif": "application/sarif+json", "html": "text/html"}
+EXAMPLE_SARIF = {"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "Council"}}, "results": []}]}
+DISPOSITION_HEADER = {"Content-Disposition": {"description": "attachment, of HTML only.", "schema": {"type": "string"}}}
 REPORT_RESPONSES = schemas.example_responses(schemas.EXAMPLE_REPORT, 404) | {
     200: {
-        "description": "The report.",
+        "description": "The report: Markdown, JUnit, GitHub annotations and Mermaid are plain text.",
+        "headers": DISPOSITION_HEADER,
         "content": {
             "text/plain": {"schema": {"type": "string"}, "example": "## Council Verdict"},
             "application/json": {"schema": {"$ref": "#/components/schemas/Report"}, "example": schemas.EXAMPLE_REPORT},
+            "application/sarif+json": {"schema": {"type": "object"}, "example": EXAMPLE_SARIF},
+            "text/html": {"schema": {"type": "string"}, "example": "<!doctype html>"},
         },
     }
 }
 LINK_HEADER = {"Link": {"description": 'Address of the next page, with rel="next".', "schema": {"type": "string"}}}
 EXAMPLE_PACKET = {
-    "receipt": {"files": 1, "bytes": 5120, "tokens": 1707, "skipped": []},
+    "receipt": {"files": ["core.py"], "bytes": 5120, "tokens": 1707, "skipped": []},
     "dossier": {"files": [{"path": "core.py"}]},
 }
 EXAMPLE_ROW = {
@@ -89,16 +95,27 @@ EXAMPLE_ROW = {
     ],
 }
 EXAMPLE_POSITIONS = [{"seq": 31, "rows": [EXAMPLE_ROW]}]
-EXAMPLE_SPEND = {
+EXAMPLE_CALLS: Json = {
+    "usd": 0.29,
+    "estimated": 0.0,
+    "in_doubt": 0.0,
+    "calls": 7,
+    "unpriced": 0,
+    "tokens": schemas.EXAMPLE_TOKENS,
+    "cached_saving": 0.0,
+}
+EXAMPLE_SPENT_RUNS: Json = {**EXAMPLE_CALLS, "runs": 1, "complete": 1, "mean": 0.29, "stops": 1, "saved": 0.09}
+EXAMPLE_SPEND: Json = {
     "schema": "council.spend/1",
     "since": "2026-11-15",
-    "total": {"usd": 0.29},
-    "days": [],
+    "total": EXAMPLE_SPENT_RUNS,
+    "days": [{"day": "2026-11-15", **EXAMPLE_CALLS}],
     "members": [],
-    "protocols": [
-        {"protocol": "adversarial", "usd": 0.29, "runs": 1, "complete": 1, "mean": 0.29, "stops": 1, "saved": 0.09}
-    ],
+    "protocols": [{"protocol": "adversarial", **EXAMPLE_SPENT_RUNS}],
+    "folders": [],
     "runs": [],
+    "unpriced": [],
+    "today": {"day": "2026-11-15", "usd": 0.29, "reserved": 0.0, "in_doubt": 0.0, "cap": None, "left": None},
 }
 
 
@@ -126,7 +143,9 @@ class RunQuery(BaseModel):
 @history_router.get(
     "/runs",
     response_model=models.RunList,
-    responses=example_responses({"runs": [schemas.EXAMPLE_RUN_ROW], "more": False, "next": None}, headers=LINK_HEADER),
+    responses=example_responses(
+        {"runs": [schemas.EXAMPLE_RUN_ROW], "more": False, "next": None}, 404, headers=LINK_HEADER
+    ),
 )
 async def get_runs(
     request: Request, app_state: AppStateDep, user: UserDep, query: Annotated[RunQuery, Query()]
@@ -172,8 +191,7 @@ async def get_run(run: RunId, app_state: AppStateDep) -> ApiResponse:
 @history_router.get("/runs/{run}/report", responses=REPORT_RESPONSES)
 async def get_report(run: RunId, app_state: AppStateDep, format: ReportFormat = "md") -> Response:
     """Return the report in a format. HTML is a download, so that no page with model text opens on this origin."""
-    entries = await app_state.shared_convener.entries(run)
-    minutes = await app_state.shared_convener.fold(entries)
+    minutes, entries = await app_state.shared_convener.load_minutes(run)
     headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
     parts = iter([render_mermaid(minutes)]) if format == "mermaid" else render_parts_as(minutes, format, entries)
     first = await asyncio.to_thread(next, parts, "")  # an error is a response of its own
@@ -223,7 +241,9 @@ async def get_packet(run: RunId, app_state: AppStateDep) -> ApiResponse:
 
 @history_router.get("/spend", response_model=models.Spending, responses=example_responses(EXAMPLE_SPEND))
 async def get_spend(
-    app_state: AppStateDep, user: UserDep, since: Annotated[str, Query(max_length=40)] = "30d"
+    app_state: AppStateDep,
+    user: UserDep,
+    since: Annotated[str, Query(max_length=40, json_schema_extra={"pattern": SINCE})] = "30d",
 ) -> ApiResponse:
     """Return spending by day, member, protocol and run since a day (2026-11-15, today, 7d, all), and the rest of
     today's budget.
@@ -246,7 +266,8 @@ EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "status": "queued"}
 STATUS_RESPONSE: Json = {
     "status_code": 202,
     "response_model": models.RunStatusBody,
-    "responses": example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
+    "responses": example_responses(EXAMPLE_STATUS, 404, 409, status=202, has_body=True),
+    "openapi_extra": schemas.NEEDS_BODY,
 }
 EXAMPLE_ASK: Json = {
     "run": EXAMPLE_RUN,
@@ -315,7 +336,14 @@ async def resume_run(run: RunId, app_state: AppStateDep, user: UserDep, key: Emp
     "/fork",
     status_code=202,
     response_model=models.ForkedRun,
-    responses=example_responses({"run": EXAMPLE_RUN, "id": EXAMPLE_RUN}, 404, 409, 415, status=202),
+    responses=example_responses(
+        {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN},
+        404,
+        409,
+        status=202,
+        headers=schemas.REPLAYED_HEADER,
+        has_body=True,
+    ),
 )
 async def fork_run(
     run: RunId,
@@ -352,7 +380,7 @@ async def get_asks(run: RunId, app_state: AppStateDep) -> ApiResponse:
 @action_router.post(
     "/asks/{key:path}",
     response_model=models.AnswerTaken,
-    responses=example_responses({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415),
+    responses=example_responses({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, has_body=True),
 )
 async def answer_ask(run: RunId, key: str, reply: AskAnswer, app_state: AppStateDep) -> ApiResponse:
     """Answer a question to a person: text, or JSON where fields are asked for. The first answer counts."""
@@ -361,7 +389,9 @@ async def answer_ask(run: RunId, key: str, reply: AskAnswer, app_state: AppState
     )
 
 
-@action_router.patch("", response_model=models.RunRow, responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, 415))
+@action_router.patch(
+    "", response_model=models.RunRow, responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, has_body=True)
+)
 async def change_run(run: RunId, body: RunChange, app_state: AppStateDep) -> ApiResponse:
     """Change the title of a run, and return its row of the list."""
     await app_state.shared_convener.rename(run, body.title)
@@ -372,7 +402,7 @@ async def change_run(run: RunId, body: RunChange, app_state: AppStateDep) -> Api
 @action_router.post(
     "/outcome",
     response_model=models.OutcomeBody,
-    responses=example_responses(schemas.EXAMPLE_OUTCOME, 404, 415),
+    responses=example_responses(schemas.EXAMPLE_OUTCOME, 404, has_body=True),
 )
 async def record_outcome(run: RunId, body: OutcomeRequest, app_state: AppStateDep) -> ApiResponse:
     """Record how the decision of a complete run turned out. The newest outcome counts; the earlier ones are kept."""
@@ -393,7 +423,15 @@ async def _status_response(run: str, app_state: AppState) -> ApiResponse:
 
 
 event_router = APIRouter(prefix="/api", tags=["events"])
-LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
+POSITION, POSITIONS = "^[0-9]{0,15}$", "^([A-Za-z0-9]+:[0-9]{1,15}(,[A-Za-z0-9]+:[0-9]{1,15})*)?$"
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", description="Instead of `since`.", json_schema_extra={"pattern": POSITION}),
+]
+LastEventIds = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", description="Instead of `since`.", json_schema_extra={"pattern": POSITIONS}),
+]
 MAX_SEQ = 1 << 53
 PATCHES_HELP = (
     "Add `patch` to each stored event: a JSON merge patch (RFC 7396) of the minutes as the page of this server shows them. "
@@ -421,9 +459,11 @@ async def stream_runs(
     app_state: AppStateDep,
     user: UserDep,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],
-    since: Annotated[str, Query(description="Positions such as `A:12,B:3`.")] = "",
+    since: Annotated[
+        str, Query(description="Positions such as `A:12,B:3`.", json_schema_extra={"pattern": POSITIONS})
+    ] = "",
     patches: Patches = False,
-    last_event_id: LastEventId = None,
+    last_event_id: LastEventIds = None,
 ) -> EventStream:
     """Stream several runs at once; every event names its run."""
     known = {name: await app_state.resolve_run(name, user) for name in run}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from council.engine.layout import format_count
 from council.errors import UsageError
 from council.evals.history.cases import Fix, HistoryCase
 from council.settings.private_files import open_named_file
@@ -18,13 +20,15 @@ LABELS = "labels.toml"
 BUG, NO_BUG, UNCLEAR = "bug", "no bug", "unclear"
 BY_RULE, HIT, NO_HIT = "rule", "hit", "no hit"
 FIX_LABELS = (BUG, NO_BUG, UNCLEAR)
-HIT_LABELS = (BY_RULE, HIT, NO_HIT)
+HIT_LABELS = (BY_RULE, HIT, f"{HIT} NUMBER", NO_HIT)
+NUMBERED_HIT = re.compile(rf"{HIT} ([1-9][0-9]{{0,3}})")
 FIELDS = ("fixes", "hits", "note")
 FIX_ID_CHARS = 10
 HEAD = f"""\
 # Labels of the reviewed commits. Correct what is wrong, and run the same command again: no model is asked again.
 # fixes: "{BUG}", "{NO_BUG}" or "{UNCLEAR}" for each later fix. Without a "{BUG}" the commit counts neither as a bug nor as a control.
-# hits: "{HIT}" or "{NO_HIT}" for each arm; with "{BY_RULE}" the lines of the findings decide. cases.html shows them.
+# hits: "{HIT} 2" (the second finding on cases.html), "{HIT}" (one of them) or "{NO_HIT}" for each arm; with "{BY_RULE}" the
+# lines of the findings decide. A "{HIT}" without a number counts for findings of "1 or more" judges only.
 """
 
 
@@ -50,18 +54,33 @@ def list_bugs(case: HistoryCase, labels: Labels) -> list[Fix]:
     return [fix for fix in case.fixes if own.get(fix_id(fix), BUG) == BUG]
 
 
-def apply_hit_label(labels: Labels, case: HistoryCase, arm: str, found: Sequence[bool]) -> list[bool]:
-    """Return whether each finding hits, as a person says; without findings that hit, a hit is that of the first one."""
+@dataclass(frozen=True, slots=True)
+class LabelledHits:
+    """Which findings hit. `has_unnamed` is a hit of a person that does not say which finding it is."""
+
+    findings: tuple[bool, ...]
+    has_unnamed: bool = False
+
+
+def apply_hit_label(labels: Labels, case: HistoryCase, arm: str, found: Sequence[bool]) -> LabelledHits:
+    """Return which findings hit as a person says, else by the rule, whose hits are `found`."""
     label = labels.get(case.id, CaseLabels()).hits.get(arm, BY_RULE)
+    count = len(found)
     if label == NO_HIT:
-        return [False] * len(found)
-    if label == HIT and not found:
+        return LabelledHits((False,) * count)
+    if numbered := NUMBERED_HIT.fullmatch(label):
+        number = int(numbered[1])
+        if number > count:
+            has = f"has {format_count(count, 'finding')}"
+            raise UsageError(f'{LABELS}: {case.id}: the review by "{arm}" {has}, not {number}: correct "{label}"')
+        return LabelledHits(tuple(n == number for n in range(1, count + 1)))
+    if label != HIT or any(found):
+        return LabelledHits(tuple(found))
+    if not found:
         raise UsageError(
             f'{LABELS}: {case.id}: the review by "{arm}" has no finding that could be a hit: write "{BY_RULE}"'
         )
-    if label == HIT and not any(found):
-        return [n == 0 for n in range(len(found))]
-    return list(found)
+    return LabelledHits((True,)) if count == 1 else LabelledHits((False,) * count, has_unnamed=True)
 
 
 def write_labels(path: Path, cases: Sequence[HistoryCase], arms: Sequence[str]) -> None:
@@ -130,7 +149,7 @@ def _read_table(
         if name not in names:
             has = f"it has {', '.join(names)}" if names else f"it has no {what}"
             raise _refuse(path, f'{case.id}: "{name}" is no {what} of this case', has)
-        if value not in values:
+        if value not in values and not (values is HIT_LABELS and NUMBERED_HIT.fullmatch(str(value))):
             raise _refuse(path, f'{case.id}: the label "{value}" of "{name}" is not known', f"use {', '.join(values)}")
     return dict(table)
 

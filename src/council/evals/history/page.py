@@ -63,8 +63,8 @@ def render_cases(result: HistoryEvalObject, cases: Sequence[PageCase], remote: s
 <main>
 <h1>{_text(result["dataset"])}</h1>
 <p class="soft">{format_counts(result)}, fixes since {_text(result["since"])}</p>
-<section aria-label="Result"><h2>Result</h2><pre tabindex="0">{_text(tables)}</pre>
-<ul>{conclusions}</ul></section>
+<section aria-label="Result"><h2>Result</h2><ul>{conclusions}</ul>
+<pre tabindex="0">{_text(tables)}</pre></section>
 <section aria-label="Commits"><h2>Commits</h2>
 """
     for one in cases:
@@ -115,17 +115,17 @@ def _link_commit(commit: str, remote: str) -> str:
 
 
 def _render_review(arm: str, review: CaseReview, label: str) -> Iterator[str]:
-    verdict = review.report["verdict"] or review.report["status"]
+    verdict = review.report["verdict"] or str(review.report["status"])
     label_note = "" if label == BY_RULE else f", labelled as {label}"
     run = review.report["run"]
     yield f'<h4>{_text(arm)}: {_text(verdict)} <span class="soft">run <code>{_text(run)}</code>{_text(label_note)}</span></h4>\n'
     if not review.findings:
         yield '<p class="soft">No findings.</p>\n'
         return
-    yield '<ul class="findings">\n'
+    yield '<ol class="findings">\n'
     for finding, hit in zip(review.findings, review.hits, strict=True):
         yield _render_finding(finding, is_hit=hit)
-    yield "</ul>\n"
+    yield "</ol>\n"
 
 
 def _render_finding(finding: FindingRow, *, is_hit: bool) -> str:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from council.engine.layout import format_count
 from council.engine.records import FindingRow, ReportObject
+from council.evals.conclusions import wrap_text
 from council.evals.evaluation import Arm, align_columns, format_comparison
 from council.evals.history.case_file import ChosenCases
 from council.evals.history.cases import SHALLOW_NOTE, Fix, HistoryCase
 from council.evals.history.hits import chance_of_any, find_hits, read_span
-from council.evals.history.labels import Labels, apply_hit_label, list_bugs
+from council.evals.history.labels import LabelledHits, Labels, apply_hit_label, list_bugs
 from council.evals.review_measures import (
     NEAR_LINES,
     Reviewed,
@@ -59,6 +60,7 @@ class CaseReview:
     report: ReportObject
     bugs: Sequence[Fix]  # as labelled
     hits: Sequence[bool]  # of each finding, as labelled
+    has_unnamed_hit: bool  # a person says that one of the findings hits, and not which
     changed: Mapping[str, Sequence[int]]  # the lines that the commit added, by file
 
     @property
@@ -67,12 +69,12 @@ class CaseReview:
 
     @property
     def is_found(self) -> bool:
-        return any(self.hits)
+        return any(self.hits) or self.has_unnamed_hit
 
     def as_reviewed(self) -> Reviewed:
         support = [count_support(one) for one in self.findings]
         judges = max(read_judges(self.report), len(self.report["seats"]))  # a finding says how many there were
-        return Reviewed(bool(self.bugs), tuple(zip(support, self.hits, strict=True)), judges)
+        return Reviewed(bool(self.bugs), tuple(zip(support, self.hits, strict=True)), judges, self.has_unnamed_hit)
 
     def chance(self, support: int) -> float:
         """Return how likely the findings with this support hit, if their lines were random."""
@@ -89,8 +91,8 @@ def read_case(
     """Return the review of a case with its hits, by the lines of the findings and by the labels."""
     bugs = list_bugs(case, labels)
     found = [bool(find_hits(one, bugs)) for one in report["findings"]]
-    hits = apply_hit_label(labels, case, arm, found) if bugs else [False] * len(found)
-    return CaseReview(case, report, bugs, hits, changed)
+    hits = apply_hit_label(labels, case, arm, found) if bugs else LabelledHits((False,) * len(found))
+    return CaseReview(case, report, bugs, hits.findings, hits.has_unnamed, changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +276,13 @@ def _conclude_difference(arm: HistoryArm) -> Iterator[str]:
         better = "more" if mean > 0 else "fewer"
         yield f"{arm['arm']} found {better} of the bugs than {found['arm']}: {span}."
         return
-    needed = found["needed_questions"]
-    more = f"; at this rate about {needed:,} bugs would decide it with 80 % power" if needed else ""
-    yield f"{arm['arm']} and {found['arm']} cannot be told apart by the bugs they found: {span}{more}."
+    needed, count = found["needed_questions"], shown["n"]
+    more = (
+        f" If that is the true difference, about {needed - count:,} more bugs give a 4 in 5 chance of a clear answer (80 % power)."
+        if needed and needed > count
+        else ""
+    )
+    yield f"Not decided: {arm['arm']} and {found['arm']} cannot be told apart by the bugs they found: {span}.{more}"
 
 
 # Text
@@ -289,8 +295,11 @@ ARM_HEAD = (
 
 
 def format_result(result: HistoryEvalObject) -> str:
-    """Return the tables and the conclusions as text."""
-    return "\n".join([*format_tables(result), "", *(f"- {line}" for line in result["conclusions"])])
+    """Return what the reviews mean, and then the tables, as text."""
+    conclusions = [wrap_text(line, "- ", "  ") for line in result["conclusions"]]
+    members = f"models: {', '.join(result['members'])}" if result["members"] else ""
+    first = [f"{result['dataset']}: {format_counts(result)}, fixes since {result['since']}", *filter(None, [members])]
+    return "\n".join([*first, "", *conclusions, "", *format_tables(result)])
 
 
 def format_counts(result: HistoryEvalObject) -> str:

@@ -25,7 +25,7 @@ export function answerSide(context) {
 
 /** The level, the facts in its favour and every reason that limits it. Beside the level stands that the answer turned out wrong. */
 function trustPanel(trust, outcome) {
-  if (!trust) return null;
+  if (!trust?.level) return null;
   const inFavour = [...(trust.in_favour || [])];
   const limit = trust.level === "HIGH" ? inFavour.splice(-1) : []; // the last row of HIGH is its limit
   const reason = (sign, label) => (text) => el("li", {}, el("b", { class: "reason-sign", "aria-label": label }, sign), text);
