@@ -11,6 +11,7 @@ import pytest
 
 from council.errors import UnknownRun
 from council.members.scripted import Scripted
+from council.planning.setup import BatchLabel
 from council.runs.batch_execution import RowRun, run_by_workers, run_here
 from council.runs.outcome import StopEvent
 from council.runs.service import Convener
@@ -34,7 +35,7 @@ async def test_a_queued_row_of_a_stopped_batch_is_cancelled_and_can_be_continued
     convener = Convener(Path.cwd(), flags={"seats": SEATS}, members=[Scripted()], keeps_open=True)
     try:
         run = await convener.store.new_run_id()
-        label = {"batch": "b", "row": "1", "hash": "h", "run": run}
+        label: BatchLabel = {"batch": "b", "row": "1", "hash": "h", "run": run}
         plan = replace(await convener.plan(["Tabs?"], protocol="triad"), batch=label)
         for row in (RowRun(run, plan), RowRun(run)):  # without a worker, it stays in the queue
             stop = StopEvent()
