@@ -23,7 +23,7 @@ from council.doors.web.models import (
     SeatRow,
     StatementRow,
 )
-from council.engine.degraded import format_degraded_lines
+from council.engine.degraded import format_page_lines
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.errors import (
     CapTooLow,
@@ -180,7 +180,7 @@ def run_json(minutes: Minutes, state: RunState) -> RunDetail:
         status=state.status,
         running=state.is_running,
         report=summary,
-        above=format_degraded_lines(minutes),
+        above=format_page_lines(minutes),
         minutes=clean_json(_minutes_json(minutes)),
         cost=summary["cost"],
     )

@@ -121,19 +121,20 @@ def test_the_page_has_the_minutes_of_the_server(server: WebServer, provider: Fak
     history = run_in_thread(lambda: server.get(f"/api/runs/{run}/positions"))
     shown = seen.page.evaluate(SHOW_ANSWER, [events, history, None])
     for words in (
-        "Leading draft: alpha",
-        "Agreed points1it costs",
-        "Contested points1when",
-        "Rulings: 1 landed",
+        "The answer started from the draft of alpha",
+        "Points on which the drafts agreed1it costs",
+        "Where they differWhen",
+        "beta objected",
+        "The chair accepted it",
         "mark-beta-attack-mark",
     ):
         assert words in shown["text"]
     assert shown["map"] == ["landed"]
-    sides = [{"seat": "beta", "position": "cheap", "assumes": "one node"}]
-    notes = {"agreed": ["it works"], "contested": [{"point": "cost", "sides": sides}], "unique": []}
-    events[-1]["verdict"]["notes"] = notes
+    notes = {"agreed": ["it works"], "contested": [], "unique": []}
+    sides = [{"seats": ["beta", "gamma"], "position": "cheap", "assumes": "one node"}]
+    events[-1]["verdict"] |= {"notes": notes, "differences": [{"point": "cost", "sides": sides}]}
     text = seen.page.evaluate(SHOW_ANSWER, [events, history, None])["text"]
-    assert "Where they agree1it works" in text and "cheap (assumes: one node)" in text
+    assert "Where they agree1it works" in text and "Costbeta and gamma: cheap, assuming one node." in text
 
 
 @pytest.mark.behaviour("50-page-one-fold", "50-page-replay")
