@@ -159,17 +159,27 @@ function listItem(tokens, at, end, how) {
 }
 
 function table(tokens, at, end, { cite, env }) {
+  const { head, rows } = tableRows(tokens.slice(at, end), cite, env);
+  return chunks(rows, LIMITS.rows).map((part, n) => wideTable(el("table", {}, el("thead", { hidden: n > 0 }, n ? head.cloneNode(true) : head), el("tbody", {}, part))));
+}
+
+/** Return the rows of a text that is a table and nothing else, as {head, rows}, or null. */
+export function parseTable(text) {
+  const env = {};
+  const tokens = blockLexer.parse(text, env);
+  return tokens[0]?.type === "table_open" && tokens.at(-1).type === "table_close" ? tableRows(tokens, null, env) : null;
+}
+
+function tableRows(tokens, cite, env) {
   const rows = [];
-  for (const token of tokens.slice(at, end)) {
+  for (const token of tokens) {
     if (token.type === "tr_open") rows.push([]);
     else if (token.type === "th_open" || token.type === "td_open") rows.at(-1).push({ align: /right|center/.exec(token.attrGet("style"))?.[0] || null, text: "" });
     else if (token.type === "inline") rows.at(-1).at(-1).text = token.content;
   }
   const cell = (tag, { align, text }) => el(tag, { scope: tag === "th" ? "col" : null, "data-align": align }, inline(text, cite, env));
   const [head, ...body] = rows;
-  return chunks(body, LIMITS.rows).map((part, n) =>
-    wideTable(el("table", {}, el("thead", { hidden: n > 0 }, el("tr", {}, head.map((one) => cell("th", one)))),
-      el("tbody", {}, part.map((row) => el("tr", {}, row.map((one) => cell("td", one))))))));
+  return { head: el("tr", {}, head.map((one) => cell("th", one))), rows: body.map((row) => el("tr", {}, row.map((one) => cell("td", one)))) };
 }
 
 // Lines
