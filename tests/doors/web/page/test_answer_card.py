@@ -88,7 +88,7 @@ def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     for words in (
         "The answer shares most wording with the draft of beta: ",
         "From gamma: the archive tier.",
-        "beta and gamma recommend this; alpha does not.",
+        "beta and gamma recommended this from the start; alpha did not.",
         "The seats agree on 1 point and differ on 1 point. Show them",
     ):
         assert words in " ".join(changed.split()), changed
@@ -346,13 +346,13 @@ SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
     "stopped": (stopped(), ["Stopped by you"], ["What the council changed", "Ask on"]),
     "no chair": (chair_failed(), ["No chair: digest of statements", "Trust: LOW"], ["most wording"]),
     "PASS": (judges("PASS", "PASS", "PASS"), ["PASS", "judges say PASS"], ["told once"]),
-    "WARN": (judges("WARN", "PASS", "WARN"), ["WARN", "judge-2 recommends this; judge-1 does not."], ["told once", "**"]),
+    "WARN": (judges("WARN", "PASS", "WARN"), ["WARN", "judge-2 recommended this from the start; judge-1 did not."], ["told once", "**"]),
     "FAIL": (judges("FAIL", "WARN", "FAIL"), ["FAIL", "differ on 2 points"], ["told once", "`exp`"]),
-    "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "judges of different vendors contradict each other"], ["recommend this"]),
+    "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "judges of different vendors contradict each other"], ["from the start"]),
     "merged points": (attack_run(), ["beta and gamma objected (fatal): ", "The chair accepted it: Right.", "The chair rejected it: No."], ["landed", "dismissed"]),
     "no ruling": (adversarial(), ["MODIFIED"], ["Objections"]),
     "general": (general(), ["Move it.", "Where Experts Disagree"], ["told once", "Participating", "Where they differ"]),
-    "advisors": (advisors(), ["Move it.Copy Markdown", "Next Steps", "alpha and beta recommend this; gamma does not."], ["Where they differ"]),
+    "advisors": (advisors(), ["Move it.Copy Markdown", "Next Steps", "alpha and beta recommended this from the start; gamma did not."], ["Where they differ"]),
     "ranking": (ranking(), ["Beta's way.", "differ on 1 point", "Where they differ", "The answer of beta"], []),
     "panel": (panel(), ["Where they agree", "It is safe.", "Statements"], []),
 }  # fmt: skip

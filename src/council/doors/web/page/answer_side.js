@@ -73,7 +73,7 @@ function changedLines(m, changed, report, context) {
   return [
     closest && closestLine(m, closest, report, context),
     ...bySeat(changed.taken_from).map(([seat, points]) => ["From ", chip(seat, context, { quote: points[0] }), ": ", inline(points.map((point) => point.replace(/\.$/, "")).join("; ")), "."]),
-    changed.shared_by?.length > 0 && [chipList(changed.shared_by, context), changed.shared_by.length > 1 ? " recommend this" : " recommends this", changed.differed.length > 0 && ["; ", chipList(changed.differed, context), changed.differed.length > 1 ? " do not" : " does not"], "."],
+    changed.shared_by?.length > 0 && [chipList(changed.shared_by, context), " recommended this from the start", changed.differed.length > 0 && ["; ", chipList(changed.differed, context), " did not"], "."],
     (counted.length > 0 || alone > 0) && [[counted.length && `The seats ${counted.join(" and ")}.`, alone && `${count(alone, "point")} came from one seat only.`].filter(Boolean).join(" "), " ", button("Show them", openMap, { class: "link" })],
   ];
 }

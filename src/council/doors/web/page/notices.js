@@ -13,7 +13,7 @@ export function noticesPanel(m, detail, context) {
   const action = context.canAct && m.status !== "complete" ? resumeButton(m, context) : null;
   if (!lines.length && !action) return null;
   return el("div", { class: "notices", role: "note", "aria-label": "What is missing", "data-tone": m.status === "failed" ? "bad" : "doubt" },
-    el("ul", { class: "plain" }, lines.map((line) => el("li", {}, inline(line))), isKeyRefused(m) && context.openSetup && el("li", {}, setupLine(context))), action);
+    el("ul", { class: "plain" }, lines.map((line) => el("li", {}, inline(line))), isKeyRefused(m) && context.openSetup && el("li", {}, setupLine(m, context))), action);
 }
 
 function sentence({ seat, phase, state, reason }) {
@@ -21,7 +21,7 @@ function sentence({ seat, phase, state, reason }) {
   return `${seat} did not answer in ${phase === "answer" ? "the answer phase" : phase}: ${formatState(state)}${reason ? `: ${reason}` : ""}.`;
 }
 
-const setupLine = (context) => ["Set the key under ", button("Setup", context.openSetup, { class: "link" }), ", then come back to this run."];
+const setupLine = (m, context) => ["Set the key under ", button("Setup", context.openSetup, { class: "link" }), m.status === "complete" ? " for the next run." : ", then come back to this run."];
 
 const isKeyRefused = (m) => phasesOf(m).some((phase) => Object.values(phase.seats || {}).some((one) => m.events.get(one.absent)?.state === BY_KEY));
 

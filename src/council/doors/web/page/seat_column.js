@@ -83,8 +83,9 @@ export function seatColumn(name, number_, context) {
     const busy = BUSY.has(now);
     const isOver = !live && minutes.status !== "running" && minutes.status !== "queued";
     setText(state, formatState(!isOver ? now : busy ? "stopped" : now === "waiting" ? "not_asked" : now));
-    setAttr(node, "data-state", busy ? now : OK.has(now) ? "ok" : now === "waiting" ? "waiting" : "absent");
-    setText(facts, busy ? clock(Math.max(0, seconds - seat.begin)) : summary(seat));
+    const isBusy = busy && !isOver;
+    setAttr(node, "data-state", isBusy ? now : OK.has(now) ? "ok" : busy || now === "waiting" ? "waiting" : "absent");
+    setText(facts, isBusy ? clock(Math.max(0, seconds - seat.begin)) : summary(seat));
     setText(trouble, seat.trouble && !minutes.verdict ? formatTrouble(minutes.events.get(seat.trouble)) : ""); // after the end, what is missing stands above the answer
     trouble.hidden = !trouble.textContent;
   }
