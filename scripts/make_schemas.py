@@ -1,5 +1,5 @@
-"""Generate the JSON Schemas in src/council/data/schemas from the types of the plan, the report, the batch and the
-error.
+"""Generate the JSON Schemas in src/council/data/schemas from the types of the plan, the report, the batch, the
+evaluation on a history and the error.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ from pydantic import TypeAdapter
 from council.engine.plan_object import PlanObject
 from council.render.report_object import ErrorObject, Report
 from council.runs.batch_output import BatchObject
+from council.runs.eval_object import HistoryEvalObject
 
 FOLDER = Path(__file__).parent.parent / "src" / "council" / "data" / "schemas"
-OBJECTS: dict[str, Any] = {"batch": BatchObject, "error": ErrorObject, "plan": PlanObject, "report": Report}
+OBJECTS: dict[str, Any] = {
+    "batch": BatchObject,
+    "error": ErrorObject,
+    "history-eval": HistoryEvalObject,
+    "plan": PlanObject,
+    "report": Report,
+}
 
 
 def build_schema(name: str) -> dict[str, Any]:

@@ -271,6 +271,11 @@ class Sandbox:
         commit(self.project, files, "Begin")
         git(self.project, "update-ref", "refs/remotes/origin/main", "HEAD")
         git(self.project, "switch", "-q", "-c", "feature")
+        price = (
+            "def price(items):\n    total = 0\n    for item in items:\n        total -= item.price\n    return total\n"
+        )
+        commit(self.project, {"src/price.py": price}, "Add the price of a basket")
+        commit(self.project, {"src/price.py": price.replace("-=", "+=")}, "Fix the price of a basket")
         for n in range(3):
             commit(self.project, {f"src/step{n}.py": f"step = {n}\n"}, f"Step {n}")
         write(self.project, {"src/app.py": "print('staged')\n"})

@@ -61,5 +61,5 @@ def test_fields_that_were_required_stay_required() -> None:
     assert set(load_schema("report")["required"]) == {
         "schema", "run", "name", "status", "task", "protocol", "question", "target", "verdict", "outcome", "confidence",
         "answer", "seats", "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts",
-        "sources", "degraded", "quorum", "calls", "tokens", "cost", "seconds", "report_path",
+        "sources", "degraded", "quorum", "calls", "tokens", "cost", "seconds", "report_path", "trust", "tail", "chair",
     }  # fmt: skip

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
 
-from council.evals.review_bench import FILE_NAME, BenchObject, Case, GroupingMeasure, Reviewed, summarize_bench
+from council.evals.review_bench import FILE_NAME, BenchObject, Case, GroupingMeasure, summarize_bench
+from council.evals.review_measures import Reviewed
 from council.evals.statistics import bootstrap_mean
 from council.protocols.judges.findings import Finding, verify_finding
 from council.protocols.judges.groups import FindingGroup, group_findings
@@ -105,4 +106,4 @@ def run_simulation(cases: Sequence[Case], reviewers: Reviewers, seed: int = 0) -
 def _read_groups(case: Case, groups: Sequence[FindingGroup], said: Sequence[SimulatedFinding], judges: int) -> Reviewed:
     bugs = {one.finding.id for one in said if one.problem == "bug"}
     rows = [(len(group.found_by), any(member.id in bugs for member in group.members)) for group in groups]
-    return Reviewed(case, tuple(rows), judges)
+    return Reviewed(bool(case.line), tuple(rows), judges)

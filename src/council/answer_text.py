@@ -141,23 +141,3 @@ def _after_refusal(sentence: str) -> str:
     end = max(match.end() for match in _REFUSAL.finditer(sentence))
     added = re.search(r"(?:[,;:] ?(?:but|however|yet)|: ).*", sentence[end:])
     return added[0] if added else ""
-
-
-# Final answers
-
-MAX_FINAL_CHARS = 300
-# Compiled when an answer is graded, which a plain council never does.
-FINAL_ANSWERS = (
-    r"^[^\w\n]*(?:final[ \t]+)?answer\b[ \t*_`]{0,20}(?:is\b)?[ \t*_`]{0,20}[:=][ \t*_`]{0,20}(?P<said>\S.*)$",
-    r"\\boxed\{(?P<said>[^{}\n]+)\}",
-    r"\b(?:answer|choice|option)(?: to (?:this|the|your) question)? is[\s:*_`\"'(]{1,20}(?P<said>[^\n.;]+(?:\.\d+)?)",
-)
-
-
-def find_answer_line(text: str) -> str:
-    """Return the text of the last line `Answer: …`, else a boxed value, else the words after "the answer is"."""
-    for pattern in FINAL_ANSWERS:
-        found = [match["said"] for match in re.finditer(pattern, text, re.IGNORECASE | re.MULTILINE)]
-        if found:
-            return found[-1].lstrip("*_`\"' ").rstrip("*_`\"'\\. \t")[:MAX_FINAL_CHARS]
-    return ""

@@ -110,6 +110,7 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
     return [map_strings(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
+FORMAT_PHASE, FORMAT_SEAT = "format", "formatter"  # of the call that writes the answer as JSON
 DEFAULT_PACKET_TOKENS = 30_000  # of the material of a review
 
 
@@ -539,6 +540,7 @@ class Step:
     read_partial: Callable[[str], PartialReply | None] = lambda text: None
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
     is_final: bool = False  # free text that is the answer of the run: wrappers and openings are removed
+    is_json: bool = False  # JSON for a program, of which `read` returns the compact form
 
 
 class StepResult(TypedDict):

@@ -59,7 +59,7 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
     fresh = council("eval", name, "--arms", "single,triad", "--seed", "4", "--fresh")
     assert len(workspace.provider.log) == 2 * asked
     assert (workspace.folder / "set.eval" / "answers.jsonl.old").exists()  # they were paid for
-    assert "self-consistency=triad" in fresh.out and "files: set.eval" in fresh.out
+    assert "self-consistency (same tokens as triad)" in fresh.out and "files: set.eval" in fresh.out
     # The estimate does not know how often a budget is used up, so it is not shown for the equal arm.
     assert "uses about as much again as its council" in fresh.err
     assert f"{ITEMS} rows: self-consistency, each with the tokens of its council" in fresh.err
@@ -76,6 +76,31 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
     other = council("eval", name, "--arms", "single,triad", "--seed", "5")
     assert other.code == 2 and 'the answers in "set.eval" have the seed 4, not 5' in other.err
     assert len(workspace.provider.log) == 2 * asked
+
+
+@pytest.mark.behaviour("evidence-new-answers", "evidence-members-alone")
+def test_an_answer_that_only_the_chair_gives_is_counted_apart(workspace: Workspace, council: Terminal) -> None:
+    """The seats agree on the first two items. On the last two they differ, and the chair has an answer of its own."""
+
+    def answer(seen: Seen) -> Reply:
+        n = int(re.findall(r"How much is item (\d+) times 2", seen.prompt)[-1])
+        own = {"alpha": 0, "beta": 1, "gamma": 2, "chair": 3}[seen.model]
+        return Reply(text=f"{WORDS}\n\nAnswer: {2 * n + (own if n > 1 else 0)}")
+
+    workspace.provider.answer = answer
+    found = council("eval", write_set(workspace), "--arms", "single,triad", "--limit", "4", "--json", "--no-plots")
+    assert found.code == 0, found.err
+    single, triad, equal = found.json["arms"]
+    assert (triad["new_answers"], triad["new_answers_right"], triad["unanimous"]["mean"], triad["unanimous"]["n"]) == (2, 0, 1.0, 2)  # fmt: skip
+    assert (triad["accuracy"]["mean"], triad["unreadable"], single["new_answers"], equal["new_answers"]) == (0.5, 0, 0, 0)  # fmt: skip
+    seats = {one["seat"]: (one["members"], one["accuracy"]["mean"]) for one in triad["seats"]}
+    assert seats == {"alpha": (["sim:alpha"], 1.0), "beta": (["sim:beta"], 0.5), "gamma": (["sim:gamma"], 0.5)}
+    assert triad["against_single"]["right_to_wrong"] == 2 and triad["against_single"]["arm"] == "single"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.json["answered"])
+    assert any(
+        "In 2 answers the chair gave what none of its seats had given; none of these was right." in line
+        for line in found.json["conclusions"]
+    )
 
 
 @pytest.mark.behaviour("evidence-eval-resume")

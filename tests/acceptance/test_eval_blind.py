@@ -212,7 +212,9 @@ def test_the_plan_counts_the_comparisons_and_the_table_shows_them(workspace: Wor
     assert found.code == 0, found.err
     assert "4 blind comparisons by sim:alpha, sim:beta, sim:gamma follow, 6 calls each, about $" in found.err
     assert "4 rows: blind, 6 calls each" in found.err
-    head, single, solo, triad, *_ = found.out.splitlines()
+    lines = found.out.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("arm "))
+    head, single, solo, triad = lines[start : start + 4]
     assert head.split()[:3] == ["arm", "against", "preferred"] and "equal length" in head
     assert single.split()[0] == "single" and "%" not in single  # the base
     assert solo.split()[:3] == ["solo", "single", "100"] and "6-0-0" in solo and "too few (0)" in solo
@@ -221,7 +223,7 @@ def test_the_plan_counts_the_comparisons_and_the_table_shows_them(workspace: Wor
     assert "preference.svg" in found.out and (workspace.folder / "open.eval" / "preference.png").exists()
     result = json.loads((workspace.folder / "open.eval" / "result.json").read_text(encoding="utf-8"))
     assert result["blind"]["usd"] > 0 and result["blind"]["tokens"] > 0
-    assert (workspace.folder / "open.eval" / "table.txt").read_text(encoding="utf-8").splitlines()[0] == head
+    assert (workspace.folder / "open.eval" / "table.txt").read_text(encoding="utf-8").splitlines()[start] == head
 
 
 @pytest.mark.behaviour("evidence-blind-judges")

@@ -275,11 +275,9 @@ def test_the_web_api_lists_the_fields_and_takes_the_options(package: Path) -> No
 
 def choose_protocol(seen: Browser, name: str) -> None:
     """Choose a protocol in the form of the page, and open its options."""
-    open_all = "document.querySelectorAll('details').forEach(one => { one.open = true })"
     seen.page.wait_for_selector(f"#protocol-{name}", state="attached")
-    seen.page.evaluate(open_all)
-    seen.page.click(f"#protocol-{name}", force=True)
-    seen.page.evaluate(open_all)
+    seen.choose_protocol(name)
+    seen.open_options()
 
 
 def test_the_form_of_the_page_has_the_options(package: Path, chromium: Any) -> None:

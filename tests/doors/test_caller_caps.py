@@ -34,11 +34,12 @@ HIGH = 1e6
 FREE = {
     "open_session": "checks a token", "create_code": "makes a code", "estimate_run": "makes a plan", "cancel_run": "ends a run",
     "change_run": "changes a title", "answer_ask": "answers as a person", "delete_run": "removes a run",
-    "record_outcome": "labels a run",
+    "record_outcome": "labels a run", "cancel_response": "ends a run", "delete_response": "removes a run",
 }  # fmt: skip
-SPENDING = {"start_run", "resume_run", "fork_run", "create_chat_completion"}
+SPENDING = {"start_run", "resume_run", "fork_run", "create_chat_completion", "create_response"}
 FREE_TOOLS = {"council_wait", "council_result", "council_cancel", "council_list"}
 SPENDING_TOOLS = {"council_start", "council_panel", "council_estimate"}
+RESUMING_TOOLS = {"council_resume"}
 
 # Fields with which a caller might try to raise a cap.
 FIELDS: list[Json] = [
@@ -82,7 +83,7 @@ def test_each_operation_and_each_tool_is_known_to_spend_or_not() -> None:
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
     names = {route.name for route in routes if route.methods & {"POST", "PUT", "PATCH", "DELETE"}}
     assert names == SPENDING | FREE.keys()
-    assert TOOLS.keys() == SPENDING_TOOLS | FREE_TOOLS
+    assert TOOLS.keys() == SPENDING_TOOLS | RESUMING_TOOLS | FREE_TOOLS
 
 
 @pytest.mark.behaviour("40-caller-caps")
@@ -98,6 +99,7 @@ def test_no_field_of_a_request_raises_the_cap_of_a_run(site: WebServer, provider
         ("/api/runs", lambda more: {"question": QUESTION, "protocol": "triad", "continues": run, **more}),
         (f"/api/runs/{run}/fork", lambda more: more), (f"/api/runs/{run}/resume", lambda more: more),
         ("/v1/chat/completions", lambda more: {"model": "council/triad", "messages": messages, **more}),
+        ("/v1/responses", lambda more: {"model": "council/triad", "input": QUESTION, "background": True, **more}),
     ]  # fmt: skip
     for path, make in bodies:
         for more in FIELDS:
@@ -124,8 +126,7 @@ def test_a_run_with_a_higher_cap_is_resumed_and_forked_with_the_cap_of_the_serve
     run = site.run_council(protocol="triad", settings={"max_cost": 3.0})
     assert stored_caps(site) == {run: 3.0}
     fork = site.post(f"/api/runs/{run}/fork", {}, 202)["run"]
-    with site.database() as db:
-        db.execute("UPDATE runs SET status = 'incomplete' WHERE id = ?", (run,))
+    mark_incomplete(site, run)
     site.post(f"/api/runs/{run}/resume", {}, 202)
     assert stored_caps(site) == {run: RUN_CAP, fork: RUN_CAP}
 
@@ -167,6 +168,30 @@ async def test_no_argument_of_a_tool_raises_the_cap_of_a_run(site: WebServer) ->
         await tools.close()
     caps = await asyncio.to_thread(stored_caps, site)
     assert set(caps.values()) <= {RUN_CAP}
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("40-caller-caps", "40-mcp-cap")
+async def test_no_argument_raises_the_cap_of_a_run_that_a_tool_resumes(site: WebServer) -> None:
+    """The owner started it from the command line, with another cap."""
+    run = await asyncio.to_thread(site.run_council, protocol="triad", settings={"max_cost": 3.0})
+    tools = CouncilTools(Owner(site.folder.resolve(), site.env))
+    try:
+        async with Client(make_server(tools)) as client:
+            for more in ({}, *FIELDS):
+                await asyncio.to_thread(mark_incomplete, site, run)
+                result = await client.call_tool("council_resume", {"run": run, **more})
+                assert result.is_error == bool(more), more
+                await client.call_tool("council_wait", {"run": run})
+                assert set((await asyncio.to_thread(stored_caps, site)).values()) == {RUN_CAP}
+            assert "exceeds the limit" in str(await client.call_tool("council_resume", {"run": run, "max_cost": HIGH}))
+    finally:
+        await tools.close()
+
+
+def mark_incomplete(site: WebServer, run: str) -> None:
+    with site.database() as db:
+        db.execute("UPDATE runs SET status = 'incomplete' WHERE id = ?", (run,))
 
 
 @pytest.mark.behaviour("40-caller-caps", "40-budget-race")

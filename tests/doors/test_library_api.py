@@ -651,7 +651,10 @@ async def test_a_client_resumes_and_forks() -> None:
             async for entry in run:
                 if isinstance(entry.event, ev.PhaseEnded):
                     break
-        assert run.report.status == "incomplete"
+            assert (run.report.status, run.report.trust.level, run.report.tail) == (None, None, [])
+            with pytest.raises(council.RunIncomplete, match="has not ended"):
+                run.report.raise_for_status()
+        assert (run.report.status, run.report.trust.level) == ("incomplete", "LOW")
         with pytest.raises(council.RunInterrupted, match=rf'client.resume\("{run.run}"\)'):
             (await client.report()).raise_for_status()
         resumed = await client.resume(members=[Scripted()])

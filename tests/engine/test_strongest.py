@@ -90,14 +90,16 @@ def test_an_absent_strongest_seat_is_a_fact_of_trust(
     assert (f"; {named} is the strongest." in above) is bool(named)
 
 
-def compare(phases: int = 1, reply: dict[str, Any] | None = None, **ending: Any) -> StrongestRow | None:
+def compare(
+    phases: int = 1, reply: dict[str, Any] | None = None, draft: str = "x", **ending: Any
+) -> StrongestRow | None:
     """Return the comparison of a run in which alpha has the highest price."""
     prices = dict(zip(MEMBERS.values(), (0.03, 0.01, 0.01), strict=True))
     builder = RunBuilder(plan(seats=[seat(name, model=member) for name, member in MEMBERS.items()], prices=prices))
     for n in range(phases):
         builder.phase(f"r{n + 1}")
         for name, member in MEMBERS.items():
-            builder.answer(name, "x", served_by=member, reply=reply)
+            builder.answer(name, draft, served_by=member, reply=reply)
         builder.end_phase()
     return compare_strongest(builder.close(**ending).minutes)
 
@@ -129,6 +131,26 @@ def test_a_report_says_whether_the_council_changed_the_answer_of_its_strongest_s
 ) -> None:
     row = compare(**ending)
     assert row and (row["seat"], row["changed"], row["unknown"], row["tokens"]) == ("alpha", changed, unknown, 120)
+
+
+@pytest.mark.behaviour("evidence-strongest")
+@pytest.mark.parametrize(
+    ("draft", "answer", "changed"),
+    [
+        ("So it is 408.\n\nAnswer: 408", "Both agree.\n\n**Answer:** 408", False),
+        ("Answer: 418", "Answer: 408", True),
+        ("Answer: $1,200", "The answer is 1200 dollars.", False),
+        ("It is 418.", "Answer: 408", None),  # one states no final answer
+        ("Answer: about 400", "Answer: 408", None),  # code cannot tell
+    ],
+)
+def test_final_answers_tell_whether_the_council_kept_the_answer_of_its_strongest_seat(
+    draft: str, answer: str, changed: bool | None
+) -> None:
+    row = compare(draft=draft, answer=answer, shared_by=None)
+    assert row and row["changed"] is changed
+    by_notes = compare(draft=draft, answer=answer, shared_by=["beta"])
+    assert by_notes and by_notes["changed"] is (True if changed is None else changed)
 
 
 @pytest.mark.behaviour("evidence-strongest")

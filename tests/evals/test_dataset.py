@@ -27,9 +27,9 @@ CHOICES = ("a fox", "a dog", "the owl", "a bee")
         ("numeric", "42", "I cannot answer this.", False),
         ("numeric", "42", "Answer: 41\n\nOn reflection:\n\nFinal answer: 42\n\n## Confidence Assessment\n\n**HIGH.** 17 of 20.", True),
         ("numeric", "42", "The total is 42", True),
-        ("numeric", "42", "The total of all the parts that were listed in the table above is 42", False),
+        ("numeric", "42", "The total of all the parts that were listed in the table above is 42", True),
         ("numeric", "42", "Of 7 parts, 42", True),
-        ("numeric", "0.5", "Answer: 50 %", False),
+        ("numeric", "0.5", "Answer: 50 %", True),
         ("numeric", "0.5", "Answer: 50%", True),
         ("numeric", "1", "Answer: 1/0", False),
         ("exact", "Berlin", "x" * 300, False),
@@ -64,6 +64,18 @@ def test_a_data_set_chooses_the_grader_by_the_answer(tmp_path: Path) -> None:
     table = tmp_path / "set.csv"
     table.write_text("question,answer,choices\nWho?,you,I|you\n")
     assert load_dataset(str(table))[0].key == "B"
+
+
+def test_a_column_says_whether_the_order_of_a_list_counts(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(
+        '{"question": "Which?", "answer": "red, blue", "list": "set"}\n'
+        '{"question": "Which?", "answer": ["red", "blue"], "list": "ordered"}\n'
+    )
+    items = load_dataset(str(path))
+    assert [item.mark("Answer: blue and red") for item in items] == ["right", "wrong"]
+    assert [item.mark("Answer: red; blue") for item in items] == ["right", "right"]
+    assert 'as "Answer: one, two, three"' in items[0].ask()
 
 
 @pytest.mark.behaviour("evidence-blind")
@@ -153,6 +165,7 @@ def test_generated_questions_are_seeded_and_verified_by_their_generator() -> Non
         ('{"question": "q", "answer": "a", "choices": "a | b | "}', "are not 2 to 26 texts"),
         ('{"question": "q", "answer": "(", "grader": "regex"}', "is no regular expression"),
         ('{"question": "q", "answer": "x", "grader": "numeric"}', '"x" is no number'),
+        ('{"question": "q", "answer": "x, y", "list": "bag"}', '"list" is "bag": write "ordered", or "set"'),
         ('{"question": "q", "answer": "x", "grader": "best"}', 'unknown grader "best"'),
         ('{"id": 1, "question": "q", "answer": "x"}\n{"id": 1, "question": "r", "answer": "x"}', "twice"),
     ],

@@ -8,9 +8,21 @@ import pytest
 
 from council.errors import UsageError
 from council.evals.dataset import Item
-from council.evals.evaluation import Arm, ArmResults, EvalTable, Evaluation, Result, format_table, parse_arms
+from council.evals.evaluation import (
+    Arm,
+    ArmResults,
+    EvalTable,
+    Evaluation,
+    Result,
+    apply_grades,
+    format_table,
+    make_grade_id,
+    parse_arms,
+)
+from council.final_answers.marks import Mark
 
 COUNCIL = Arm("refine", "refine")
+DAY = 1_790_000_000.0
 
 
 def answer(
@@ -21,8 +33,12 @@ def answer(
     text: str = "1",
     share: float | None = None,
     usd: float | None = 0.5,
+    is_new: bool = False,
 ) -> Result:
-    return Result("r1", text, right, trust, share, seats or {}, tokens, 4, usd, 2.0, members=("sim:m1",), chair="sim:c")
+    mark: Mark = "right" if right else "wrong" if text == "1" else "ambiguous" if text else "unreadable"
+    used = (tokens, 4, usd, 2.0)
+    served_by = {name: f"sim:{name}" for name in seats or ("m1",)}
+    return Result("r1", text, right, trust, share, seats or {}, *used, "", served_by, "sim:c", mark, DAY, is_new)
 
 
 def arm_of(*results: Result, arm: Arm = COUNCIL) -> ArmResults:
@@ -88,6 +104,10 @@ def test_without_an_arm_of_equal_use_nothing_is_concluded() -> None:
     lines = make_table([answer(True)], unfinished=1).notes()
     assert lines[0] == "refine: there is no arm of equal tokens, so nothing is concluded."
     assert "1 answers are missing: run the same command again to complete them." in lines
+    better = make_table(answers(90, 100), single=answers(60, 100))
+    assert better.notes()[0] == "refine: there is no arm of equal tokens, so it is not recommended."
+    assert better.conclusions()[0].what_to_do.startswith("Not decided: refine is right more often than one answer")
+    assert make_table(answers(60, 100), single=answers(90, 100)).conclusions()[0].what_to_do.startswith("Do not use")
 
 
 def test_trust_that_misleads_is_named() -> None:
@@ -99,14 +119,28 @@ def test_trust_that_misleads_is_named() -> None:
 
 
 def test_the_table_lists_trust_only_of_councils() -> None:
-    shown = format_table(make_table([answer(True, trust="HIGH")], [answer(False, trust="LOW")]))
-    assert "right by trust level\n  refine: HIGH 100 % of 1\n\n" in shown and "LOW 0 %" not in shown
-    assert "trust level" not in format_table(make_table([], []))
+    two = [answer(True, trust="HIGH"), answer(False, trust="MEDIUM")]
+    shown = format_table(make_table(two, [answer(False, trust="LOW"), answer(False, trust="MEDIUM")]))
+    assert "right by trust level\n  refine: HIGH 100 % of 1, MEDIUM 0 % of 1\n\n" in shown and "LOW 0 %" not in shown
+    assert "trust level" not in format_table(make_table(two[:1], two[:1]))  # one level says nothing
 
 
 def test_unreadable_answers_count_as_wrong_and_are_counted() -> None:
     lines = make_table([answer(False, text=""), answer(True)], [answer(True)] * 2).conclude()
     assert "refine: 1 of 2 answers have no readable final answer and count as wrong." in lines
+
+
+@pytest.mark.behaviour("evidence-ambiguous")
+def test_ambiguous_answers_are_counted_apart_from_wrong_and_unreadable_ones() -> None:
+    rows = [answer(True), answer(False), answer(False, text="4 or 5"), answer(False, text="")]
+    table = make_table(rows, [answer(True)] * 4)
+    found = table.as_json()["arms"][0]
+    assert (found["ambiguous"], found["unreadable"], found["accuracy"]["mean"]) == (1, 1, 0.25)
+    lines = table.conclude()
+    assert "refine: 1 of 4 answers are ambiguous (two readings fit, or two final answers) and count as wrong." in lines
+    head, first = format_table(table).partition("\narm ")[2].splitlines()[:2]
+    assert head.split()[2:4] == ["%", "ambiguous"] and first.split()[6:8] == ["1", "1"]
+    assert "ambiguous" not in format_table(make_table(answers(1, 2), answers(2, 2)))
 
 
 @pytest.mark.parametrize(
@@ -141,56 +175,69 @@ def test_each_council_gets_an_arm_of_equal_use_instead_of_plain_self_consistency
     ]
 
 
+SEVERAL = "one model asked several times (self-consistency)"
+ONCE = "one answer of one model (single)"
+
+
 @pytest.mark.behaviour("evidence-conclusion")
 @pytest.mark.parametrize(
     ("council", "equal", "single", "advice"),
     [
-        (
-            answers(90, 100),
-            answers(60, 100),
-            [],
-            "Use refine for questions like these: it is right more often than one model asked several times (self-consistency).",
-        ),
+        # The comparison with one answer decides.
         (
             answers(90, 100, usd=0.5),
             answers(60, 100, usd=0.2),
-            [],
-            "Use refine for questions like these if that is worth its price. Per 100 questions, 30.0 more are right than with one model asked several times (self-consistency), for $30.00 more.",
+            answers(60, 100, usd=0.1),
+            "Use refine for questions like these if one more right answer is worth $1.33. Per 100 questions, 30.0 more "
+            f"are right than with {ONCE}, for $40.00 more.",
         ),
         (
             answers(90, 100),
             answers(60, 100),
-            answers(89, 100),
-            "Do not choose refine yet: it is right more often than one model asked several times (self-consistency), but it is "
-            "not shown to be right more often than one answer of one model (single).",
+            answers(60, 100),
+            f"Use refine for questions like these. Per 100 questions, 30.0 more are right than with {ONCE}.",
+        ),
+        (
+            answers(90, 100),
+            answers(89, 100, usd=0.2),
+            answers(60, 100),
+            f"Not decided: refine is right more often than {ONCE}, but it is not shown to be right more often than "
+            f"{SEVERAL}. Until then use the latter.",
+        ),
+        (
+            answers(70, 100),
+            answers(90, 100),
+            answers(50, 100),
+            f"Do not use refine for questions like these. Use {SEVERAL}: it is right more often.",
         ),
         (
             answers(60, 100, usd=0.5),
-            answers(90, 100, usd=0.2),
-            [],
-            "Do not use refine for questions like these: it is right less often than one model asked several times "
-            "(self-consistency) and costs more.",
-        ),
-        (
-            answers(60, 100, usd=0.2),
             answers(90, 100, usd=0.5),
-            [],
-            "Use refine only if its price decides. Per 100 questions, 30.0 fewer are right, for $30.00 less.",
+            answers(90, 100, usd=0.1),
+            f"Do not use refine for questions like these. Use {ONCE}: per 100 questions, 30.0 more are right, for $40.00 less.",
         ),
         (
-            answers(70, 100, usd=0.2),
-            answers(67, 100, usd=0.5),
-            [],
-            "Do not choose refine for its accuracy: it is not shown to be right more often than one model asked several "
-            "times (self-consistency). The cheapest is refine.",
-        ),
-        (
-            answers(70, 100, usd=0.2),
-            answers(67, 100, usd=0.5),
             answers(60, 100, usd=0.1),
-            "Do not choose refine for its accuracy: it is not shown to be right more often than one model asked several "
-            "times (self-consistency). The cheapest is one answer of one model (single).",
+            answers(90, 100, usd=0.1),
+            answers(90, 100, usd=0.5),
+            "Use refine only if its price decides. Per 100 questions, 30.0 fewer are right, for $40.00 less.",
         ),
+        (answers(63, 100), answers(40, 100), answers(60, 100, usd=0.1), f"Not decided. Until then use {ONCE}."),
+        (answers(63, 100, 0.1), answers(60, 100), answers(60, 100), "Not decided. Until then use refine."),
+        (
+            answers(63, 100),
+            answers(90, 100),
+            answers(60, 100, usd=0.1),
+            f"Not decided. Until then use {SEVERAL}: it is right more often than {ONCE}.",
+        ),
+        # Without it, that of equal use does.
+        (
+            answers(90, 100),
+            answers(60, 100),
+            [],
+            f"Use refine for questions like these. Per 100 questions, 30.0 more are right than with {SEVERAL}.",
+        ),
+        (answers(70, 100, usd=0.2), answers(67, 100, usd=0.5), [], "Not decided. Until then use refine."),
         (answers(20, 20), answers(2, 20), [], "Decide nothing yet. 20 questions: too few. Ask at least 30."),
     ],
 )
@@ -205,22 +252,93 @@ def test_a_conclusion_says_what_to_do(
 def test_a_conclusion_says_how_sure_it_is_and_what_would_change_it() -> None:
     (sure,) = make_table(answers(90, 100), answers(60, 100)).conclusions()
     assert sure.how_sure.startswith(
-        "Sure. refine was right on 90 of 100 questions (90 %), self-consistency on 60 of 100"
+        "Sure for these 100 questions and these models. refine was right on 90 of 100 (90 %), self-consistency on 60 of 100"
     )
     assert sure.how_sure.endswith("in fewer than 1 of 1,000 evaluations (p < .001).")
     (fair,) = make_table(answers(66, 100), answers(60, 100)).conclusions()
-    assert (
-        fair.how_sure.startswith("Fairly sure: a repeat")
-        and "about 31 of 1,000 evaluations (p = .031)" in fair.how_sure
-    )
+    assert fair.how_sure.startswith("Fairly sure for these 100 questions and these models: a repeat")
+    assert "about 31 of 1,000 evaluations (p = .031)" in fair.how_sure
     (unsure,) = make_table(answers(63, 100), answers(60, 100)).conclusions()
-    assert unsure.how_sure.startswith("Not sure") and "in about 25 of 100 evaluations (p = .250)" in unsure.how_sure
+    assert unsure.how_sure.startswith("The two cannot be told apart yet.")
+    assert "in about 25 of 100 evaluations (p = .250)" in unsure.how_sure
     assert unsure.what_would_change_it == (
-        "More questions. If the true difference is the one seen here (+3.0 points), about 263 questions decide it with "
-        "80 % power, which means in four of five such evaluations. If it is smaller, it takes more. It takes at least 112."
+        "About 163 more questions, which cost about $163.00: if the true difference is the one seen here (+3.0 points), "
+        "they give a 4 in 5 chance of a clear answer (80 % power). A smaller difference needs more."
     )
     (same,) = make_table(answers(60, 100), answers(60, 100)).conclusions()
-    assert "No difference was seen" in same.what_would_change_it and "at least" in same.what_would_change_it
+    assert same.what_would_change_it == "More questions. No difference was seen, so it cannot be said how many."
+    (gain,) = make_table(answers(90, 100), answers(87, 100), single=answers(60, 100)).conclusions()
+    assert "(+3.0 points)" in gain.what_would_change_it  # against self-consistency, which is what is open
+
+
+@pytest.mark.behaviour("evidence-conclusion")
+def test_equal_use_explains_where_the_gain_comes_from() -> None:
+    tables = [make_table(answers(90, 100), answers(equal, 100), single=answers(60, 100)) for equal in (61, 89)]
+    more, open_ = (table.conclusions()[0].equal for table in tables)
+    assert more == (
+        f"With the same tokens, {SEVERAL} was right on 61 of 100 (61 %), 29.0 points less than refine (20.0 to 38.0, "
+        "p < .001): more tokens alone do not explain its gain."
+    )
+    assert open_.endswith("Whether refine is better than that is not decided (+1.0 points, p > .999).")
+    assert make_table(answers(90, 100), answers(61, 100)).conclusions()[0].equal == ""
+
+
+@pytest.mark.behaviour("evidence-members-alone")
+def test_each_member_alone_is_shown_and_a_better_one_than_single_is_named() -> None:
+    council = [answer(True, {"a": n < 20, "b": n < 30, "c": n < 10}) for n in range(40)]
+    table = make_table(council, answers(20, 40), single=answers(20, 40))
+    (found,) = table.conclusions()
+    assert found.members == (
+        "First answers in refine: sim:b 75 %, sim:a 50 %, sim:c 25 %. single used sim:c, sim:m1; measure sim:b as the "
+        "one model too (-m)."
+    )
+    seats = table.as_json()["arms"][1]["seats"]
+    assert [(one["seat"], one["members"], one["accuracy"]["mean"]) for one in seats][:2] == [
+        ("a", ["sim:a"], 0.5),
+        ("b", ["sim:b"], 0.75),
+    ]
+    assert table.as_json()["arms"][0]["seats"] == []
+    assert make_table(answers(20, 40), answers(20, 40)).conclusions()[0].members == ""
+
+
+@pytest.mark.behaviour("evidence-new-answers")
+def test_answers_of_the_chair_alone_and_of_all_seats_are_told_in_words_and_have_no_votes() -> None:
+    seats = {"a": True, "b": True}
+    council = [answer(n < 30, seats, share=1.0) for n in range(32)]
+    council += [answer(False, seats, share=0.0, is_new=True) for _ in range(8)]
+    table = make_table(council, answers(20, 40))
+    (found,) = table.conclusions()
+    assert found.trust == (
+        "When its seats agreed (32 of 40 answers), 94 % were right. In 8 answers the chair gave what none of its seats "
+        "had given; none of these was right."
+    )
+    arm = table.as_json()["arms"][0]
+    assert (arm["new_answers"], arm["new_answers_right"]) == (8, 0)
+    assert arm["unanimous"] is not None and arm["unanimous"]["n"] == 32
+    assert [row["accuracy"]["n"] for row in arm["reliability"]] == [32]
+
+
+@pytest.mark.behaviour("evidence-new-answers")
+def test_an_answer_that_a_panel_grades_has_no_votes() -> None:
+    item = Item("1", "Why is it blue?", "scattering", grader="judges")
+    merged = Result("r1", "x", False, "LOW", 0.0, {"a": False}, 9, 4, 0.1, 1.0, "The light is scattered.", is_new=True)
+    graded = apply_grades(item, merged, {make_grade_id(item, merged.text): True})
+    assert graded is not None and (graded.right, graded.share, graded.is_new) == (True, None, False)
+
+
+@pytest.mark.behaviour("evidence-report-order")
+def test_the_text_comes_first_with_the_models_and_the_date_and_the_terms_last() -> None:
+    lines = format_table(make_table(answers(90, 100), answers(60, 100), single=answers(60, 100))).splitlines()
+    assert lines[0].endswith("100 questions, answered on 2026-09-21")
+    assert lines[1].split() == ["single,", "refine,", "self-consistency", "sim:m1,", "with", "the", "chair", "sim:c"]
+    at = [next(n for n, line in enumerate(lines) if line.startswith(start)) for start in PARTS]
+    assert at == sorted(at)
+    assert "self-consistency=refine" not in "\n".join(lines)
+    assert any("self-consistency (same tokens as refine)" in line for line in lines)
+    assert not any(line.endswith((" p", " <", " =")) for line in lines[: at[-2]])
+
+
+PARTS = ("refine: right on 90 of 100", "notes", "arm ", "terms")
 
 
 @pytest.mark.behaviour("evidence-price")
@@ -230,15 +348,16 @@ def test_equal_arms_are_shown_with_their_price_or_their_tokens() -> None:
         for equal in ("tokens", "cost")
     }
     costs = {equal: table.conclusions()[0].cost for equal, table in tables.items()}
-    assert costs["tokens"] == "At equal tokens, refine cost $3.00 and self-consistency cost $1.50, 2 times as much."
-    assert "refine used 10,000 tokens and self-consistency 20,000, 0.5 times as many." in costs["cost"]
+    assert costs["tokens"] == (
+        "Per 100 questions: refine $3.00, self-consistency $1.50. refine costs 2 times as much as self-consistency."
+    )
+    assert costs["cost"].endswith("refine used 10,000 tokens and self-consistency 20,000.")
     against = tables["tokens"].as_json()["arms"][0]["against"]
     assert against is not None and (against["usd_ratio"], against["tokens_ratio"]) == (2.0, 0.5)
     unknown = make_table(answers(90, 100, None), answers(60, 100, 0.015), single=answers(50, 100, None))
     (found,) = unknown.conclusions()
-    assert "refine has no price and self-consistency cost $1.50" in found.cost
-    assert "(single) was right on 50 of 100; no price is known." in found.cost
-    assert "no price" in format_table(unknown).splitlines()[1]
+    assert found.cost == "Per 100 questions: refine no price, single no price, self-consistency $1.50."
+    assert "no price" in format_table(unknown).partition("\narm ")[2]
     against = unknown.as_json()["arms"][1]["against"]
     assert against is not None and against["usd_ratio"] is None
 
@@ -261,8 +380,7 @@ def test_several_councils_are_reminded_of_chance_and_each_line_stands_alone() ->
         for label in ("what to do", "how sure", "what it costs", "what would change it")
     ]
     shown = format_table(table)
-    assert max(map(len, shown.partition("\nrefine against")[2].splitlines())) <= 110
-    assert shown.splitlines()[-1].strip().endswith("then.")
+    assert max(map(len, shown.partition("\narm ")[0].splitlines())) <= 110
 
 
 @pytest.mark.behaviour("evidence-calibration")
@@ -274,6 +392,6 @@ def test_the_calibration_of_an_arm_is_shown_or_too_few() -> None:
     assert equal is not None and equal["ece"] is None and equal["n"] == 40
     shown = format_table(table)
     assert "0.300 (" in shown and "too few" in shown
-    assert "ECE of self-consistency=refine: with fewer than 100 answers" in shown
-    assert "would show, by chance, refine 0.022 in 1 bin" in shown
+    assert "ECE of self-consistency (same tokens as refine): with fewer than 100" in shown
+    assert "by chance, refine 0.022 in 1 bin" in " ".join(shown.split())
     assert make_table(answers(9, 9)).as_json()["arms"][0]["calibration"] is None

@@ -27,7 +27,7 @@ ARM: dict[str, Any] = {
     "trust": {},
 }
 BLIND = {"preference": SHARE, "against": "single", "won": 3, "ties": 1, "lost": 1, "p_value": 0.5, "decided": False}
-AGAINST = {"arm": "single", "difference": SHARE, "p_value": 0.5, "decided": False}
+AGAINST = {"arm": "self-consistency=triad", "difference": SHARE, "p_value": 0.5, "decided": False}
 TWO_LEVELS = {"HIGH": SHARE, "LOW": SHARE}
 
 
@@ -47,12 +47,12 @@ TWO_LEVELS = {"HIGH": SHARE, "LOW": SHARE}
     ],
 )
 def test_a_plot_is_drawn_where_there_is_something_to_compare(arm: dict[str, Any], drawn: set[str]) -> None:
-    result: Any = {"arms": [ARM | {"accuracy": UNKNOWN, "arm": "single"}, arm]}
+    result: Any = {"equal": "tokens", "arms": [ARM | {"accuracy": UNKNOWN, "arm": "single"}, arm]}
     assert {name for name, _ in draw_plots(result)} == drawn
 
 
 def test_each_plot_is_written_in_every_format(tmp_path: Path) -> None:
-    result: Any = {"arms": [ARM | {"against": AGAINST, "trust": TWO_LEVELS}]}
+    result: Any = {"equal": "tokens", "arms": [ARM | {"against": AGAINST, "trust": TWO_LEVELS}]}
     files = write_plots(result, tmp_path)
     assert set(files) == {tmp_path / f"{name}.{form}" for name in ("differences", "trust") for form in FORMATS}
     assert all(file.stat().st_size for file in files)
@@ -70,6 +70,28 @@ def make_result(names: str, count: int, chance: float = 0.7) -> EvalObject:
 
     found = [ArmResults(arm, {item.id: answer(n) for n, item in enumerate(items)}) for arm in arms]
     return EvalTable(Evaluation(items, tuple(arms)), found).as_json()
+
+
+@pytest.mark.behaviour("evidence-plots")
+def test_a_row_says_what_is_not_decided_and_names_no_arm_by_a_sign() -> None:
+    single = AGAINST | {"arm": "single", "decided": True}
+    result: Any = {"equal": "tokens", "arms": [ARM | {"against": AGAINST, "against_single": single}]}
+    ((_, figure),) = draw_plots(result)
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["triad\nagainst single", "triad\nagainst self-consistency\n(same tokens as triad)"]
+    beside = [text.get_text().split("\n")[0] for text in axes.texts]
+    assert beside[:2] == ["decided", "NOT DECIDED"]
+
+
+def test_small_differences_have_one_axis() -> None:
+    small, large = (SHARE | {"mean": 0.1, "low": low, "high": 0.2} for low in (0.05, -0.45))
+    limits = []
+    for difference in (small, large):
+        result: Any = {"equal": "tokens", "arms": [ARM | {"against": AGAINST | {"difference": difference}}]}
+        ((_, figure),) = draw_plots(result)
+        limits.append(figure.axes[0].get_xlim())
+    assert limits == [(-0.3, pytest.approx(0.3)), (-0.5, pytest.approx(0.5))]
 
 
 MANY_ARMS = "single,collaborative,adversarial,triad,advisors:rounds=3,ranking,refine,general:no-search,solo"

@@ -244,7 +244,7 @@ def test_each_rule_with_a_share_of_votes_has_a_calibration_error() -> None:
         (
             (0.6, 0.6, 0.6),
             60,
-            "Do not combine these 3 models by a rule for accuracy: none is shown to be right more often than m",
+            "Not decided: no rule over these 3 models is shown to be right more often than m",
         ),
         ((0.95, 0.3, 0.3), 300, "Ask m0 alone: no rule over these 3 models is right as often."),
         ((0.6, 0.6, 0.6), 20, "Decide nothing yet. 20 questions: too few."),

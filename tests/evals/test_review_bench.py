@@ -7,6 +7,7 @@ import json
 import pytest
 
 from council.evals import review_bench as bench
+from council.evals.review_measures import Reviewed, measure_support
 from tests.acceptance.helpers import Terminal, Workspace
 from tests.fake_provider import Reply, Seen
 
@@ -32,12 +33,12 @@ def test_every_bug_is_rejected_by_the_checks_and_a_control_is_not() -> None:
 def test_recall_and_precision_by_support_match_hand_figures() -> None:
     bug, clean = bench.Case("x-1", "a = 1\nb = 2\nc = 3\nd = 4\n", "constant", 2), bench.Case("x-clean", "a = 1\n")
     reviews = [
-        bench.Reviewed(bug, ((2, True), (1, False)), 2),
-        bench.Reviewed(bug, ((1, True), (1, True)), 2),  # one bug as two findings
-        bench.Reviewed(bug, (), 2),
-        bench.Reviewed(clean, ((1, False),), 2),
+        Reviewed(True, ((2, True), (1, False)), 2),
+        Reviewed(True, ((1, True), (1, True)), 2),  # one bug as two findings
+        Reviewed(True, (), 2),
+        Reviewed(False, ((1, False),), 2),
     ]
-    one, two = bench.measure_support(reviews)
+    one, two = measure_support(reviews)
     found = [one["recall"]["mean"], one["precision"]["mean"], one["f1"]]
     assert found == pytest.approx([2 / 3, 0.6, 12 / 19], abs=1e-6)
     assert [two["recall"]["mean"], two["precision"]["mean"]] == pytest.approx([1 / 3, 1.0], abs=1e-6)
@@ -97,7 +98,6 @@ def test_a_program_has_bugs_of_different_kinds() -> None:
     [((), None), (((1, False),), 0.0), (((1, True),), 1.0), (((1, True), (1, False)), 2 / 3)],
 )
 def test_the_f1_of_a_review_needs_findings(findings: tuple[tuple[int, bool], ...], f1: float | None) -> None:
-    bug = bench.Case("x-1", "a = 1\n", "constant", 1)
-    (row,) = bench.measure_support([bench.Reviewed(bug, findings, 1)])
+    (row,) = measure_support([Reviewed(True, findings, 1)])
     assert row["f1"] == (None if f1 is None else pytest.approx(f1))
-    assert bench.measure_support([]) == []
+    assert measure_support([]) == []

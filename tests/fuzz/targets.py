@@ -20,6 +20,8 @@ from council.doors.cli.params import parse_seats, place_continued_run, split_com
 from council.engine.prompting import load_prompt
 from council.engine.reply import Reply, parse_reply, read_partial
 from council.errors import ConfigError, Fault, PromptError, UsageError
+from council.final_answers.comparison import compare_conclusions
+from council.final_answers.values import compare_answers
 from council.json_text import find_json, load_json
 from council.members.scripted import Scripted
 from council.members.wires.error_responses import classify_error, parse_error_body, parse_retry_after
@@ -30,10 +32,8 @@ from council.packet_size import split_packet, truncate_packet
 from council.planning.intent import parse_intent
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.advisors.replies import RefereeAccount, Stand
-from council.protocols.common.conclusions import compare_conclusions
 from council.protocols.common.perspectives import perspectives_from_file
 from council.protocols.common.rosters import load_roster
-from council.protocols.common.values import compare_answers
 from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
 from council.protocols.judges.locations import Material, find_place
 from council.protocols.judges.replies import Consolidation, Exploration, Lookups, Opinion

@@ -93,7 +93,7 @@ def _convene_many(arguments: tuple[int, int | None]) -> int:
     async def convene() -> list[str]:
         runs = (council.convene(f"{QUESTION} ({n})", protocol="triad") for n in range(count))
         ends = await asyncio.gather(*runs, return_exceptions=True)
-        return [repr(end) if isinstance(end, BaseException) else end.status for end in ends]
+        return [repr(end) if isinstance(end, BaseException) else str(end.status) for end in ends]
 
     print(json.dumps(asyncio.run(convene())))
     return 0

@@ -221,3 +221,26 @@ def test_a_submodule_is_not_entered(repo: Path, tmp_path: Path) -> None:
     write(repo, {"inner/a.py": "a = 2\n", "inner/.gitattributes": "* filter=bad\n"})
     call_everything(repo)
     assert not canary.exists()
+
+
+@pytest.mark.behaviour("packet-git-stream")
+def test_output_is_read_as_it_arrives_and_git_ends_with_the_reader(history: Callable[[int], Path]) -> None:
+    repo = packet_git.find_history(history(3))
+    assert repo
+    args = ("log", "-z", "--format=%s%x00%an")
+    assert list(repo.stream(*args)) == [b"change", b"Ada"] * 4
+    stream = repo.stream(*args)
+    assert next(stream) == b"change"
+    stream.close()
+    assert list(stream) == []
+    with pytest.raises(packet_git.GitFailed, match="git failed: "):
+        list(repo.stream("log", "--format=%s", "no-such-branch", "--"))
+
+
+@pytest.mark.behaviour("packet-git-stream")
+def test_a_history_is_found_in_a_work_tree_and_in_a_bare_repository(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(repo), "bare.git")
+    commits = [found.list_commits(5) for place in (repo / "src", tmp_path / "bare.git") if (found := packet_git.find_history(place))]  # fmt: skip
+    assert len(commits) == 2
+    assert commits[0] == commits[1] != []
+    assert packet_git.find_history(tmp_path) is None

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.engine.reply import build_schema, parse_reply
-from council.protocols.common.conclusions import ConclusionReply, compare_all, compare_conclusions
+from council.final_answers.comparison import compare_all, compare_conclusions
+from council.protocols.common.conclusions import ConclusionReply
 
 DATA = Path(__file__).parents[1] / "data"
 MODEL_WORDS, ADVERSARIAL = DATA / "conclusions.jsonl", DATA / "conclusions_adversarial.jsonl"

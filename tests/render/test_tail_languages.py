@@ -167,7 +167,7 @@ def test_the_confidence_section_and_the_outcome_are_in_the_language(language: st
     builder.answer("chair", "ruled").end_phase()
     result = {"kind": "survived", "seat": "alpha", "replaced_by": "", "word": "", "count": 0, "total": 2, "changes": 0}
     minutes = builder.close(sample.answer, outcome="SURVIVED", assessment=sample.point, result=result).minutes
-    level = wording.format_level(build_report(minutes)["trust"]["level"])
+    level = wording.format_level(str(build_report(minutes)["trust"]["level"]))
     heading = wording.heading("confidence_assessment")
     assert answer_text(minutes).startswith(f"{sample.answer}\n\n## {heading}\n\n**{level}")
     outcome = wording.say("outcomes", "survived_all_failed", number=2, seat="alpha", total=2)

@@ -18,7 +18,7 @@ async def convene_many(count: int) -> list[str]:
     """Return the status or the error of each council."""
     runs = (council.convene("Tabs or spaces?", protocol="triad", seats=SEATS) for _ in range(count))
     ended = await asyncio.gather(*runs, return_exceptions=True)
-    return [repr(end) if isinstance(end, BaseException) else end.status for end in ended]
+    return [repr(end) if isinstance(end, BaseException) else str(end.status) for end in ended]
 
 
 def convene_in_child(count: int, files: int) -> list[str]:

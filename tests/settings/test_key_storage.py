@@ -16,41 +16,16 @@ from council.runs.doctor import list_warnings
 from council.runs.service import Convener
 from council.settings import key_storage
 from council.settings.config_files import config_folder
+from tests.settings.memory_keyring import Ring, use_ring
 
 keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'model-council[keys]'")
 KEY = "-".join(["sk", "ant", "kept", "0123456789abcdef"])
 
 
-class Ring(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
-    """In-memory keyring backend that can be locked."""
-
-    priority = 1
-
-    def __init__(self) -> None:
-        self.held: dict[tuple[str, str], str] = {}
-        self.locked = False
-
-    def _look(self) -> dict[tuple[str, str], str]:
-        if self.locked:
-            raise keyring.errors.KeyringLocked(f"locked, and it held {KEY}")
-        return self.held
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return self._look().get((service, username))
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        self._look()[service, username] = password
-
-    def delete_password(self, service: str, username: str) -> None:
-        del self._look()[service, username]
-
-
 @pytest.fixture
 def ring() -> Iterator[Ring]:
-    before, ring = keyring.get_keyring(), Ring()
-    keyring.set_keyring(ring)
-    yield ring
-    keyring.set_keyring(before)
+    with use_ring() as ring:
+        yield ring
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

@@ -120,13 +120,15 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
     if piece := find_loop(answer.text):
         raise Fault("loop", describe_loop(piece), said=answer.text)
     is_cut = answer.finish == "length" and not (step.ask.schema is None and ends_in_notes(answer.text))
-    is_short = step.ask.schema is None and step.ask.max_tokens is not None  # free text of a small member
+    is_short = step.ask.schema is None and not step.is_json and step.ask.max_tokens is not None  # of a small member
     if is_cut and not (is_short and answer.text.strip()):
         raise Fault("length", "the answer was cut at its length limit", said=answer.text)
     shown = answer.text if step.ask.schema else without_notes(answer.text)
     if not shown.strip():
         raise Fault("empty", "the answer was empty")
     reply = _read_reply(answer.text, step)
+    if step.is_json:  # what fits may quote a refusal, or be a dash
+        return answer
     if wording := find_refusal(shown) if step.ask.schema is None else find_refusal_in_reply(reply, step.ask.schema):
         raise _make_refusal(answer.text, wording)
     if is_stub(shown if step.ask.schema is None else reply, step.ask.schema):
@@ -147,6 +149,8 @@ def is_complete_reply(text: str, step: Step) -> bool:
         reply = step.read(text)
     except Fault:
         return False
+    if step.is_json:
+        return True
     return schema is not None and not is_stub(reply, schema) and not find_refusal_in_reply(reply, schema)
 
 

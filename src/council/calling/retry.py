@@ -358,7 +358,7 @@ class RetryLoop:
     def _max_retries(self, fault: Fault) -> int:
         if self._stays_in_doubt(FAULT_TABLE[fault.kind].state):
             return 0
-        if fault.kind == "schema" and self.step.read_partial(fault.said):
+        if fault.kind == "schema" and (self.step.is_json or self.step.read_partial(fault.said)):
             return 1  # a part of a reply or prose again after the repair turn: it is used
         return max_retries(fault.kind, chair=self.step.is_chair)
 

@@ -20,6 +20,7 @@ from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
 from council.engine.plan_object import PlanSeat
 from council.engine.records import CostRow, DegradedRow, TrustRow
+from council.engine.response_format import ResponseFormat
 from council.errors import UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan
@@ -33,7 +34,7 @@ from council.runs.service import Convener
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.text_cleanup import clean, is_tail_line, may_become_tail_line, next_fence, single_line
-from council.types import Json, RecordedOutcome, Seat
+from council.types import FORMAT_PHASE, FORMAT_SEAT, Json, RecordedOutcome, Seat
 
 # Messages
 
@@ -48,7 +49,7 @@ COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
 class ChatMessage:
     role: str
     text: str
-    files: tuple[tuple[str, bytes], ...] = ()  # name and bytes of images and other attachments
+    files: tuple[tuple[str, str | bytes], ...] = ()  # name and content of images and other attachments
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class ChatQuestion:
     text: str
     system: str = ""
     turns: tuple[Turn, ...] = ()
-    files: tuple[tuple[str, bytes], ...] = ()
+    files: tuple[tuple[str, str | bytes], ...] = ()
+    field: str = "messages"  # of the request
 
     @property
     def material(self) -> Material:
@@ -73,19 +75,19 @@ class ChatQuestion:
         )
 
 
-def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
+def read_messages(messages: Sequence[ChatMessage], field: str = "messages") -> ChatQuestion:
     """Return the last message as the question. Raise UsageError unless it is a text of the user."""
     if not messages:
-        raise UsageError("there is no message, nothing was sent: write a question", field="messages")
+        raise UsageError("there is no message, nothing was sent: write a question", field=field)
     last = messages[-1]
     if last.role != "user":
         line = f'the role of the last message is {quote_value(last.role)}: end with a message of the role "user"'
-        raise UsageError(line, field="messages")
+        raise UsageError(line, field=field)
     if not last.text.strip():
-        raise UsageError("the last message has no text, nothing was sent: write the question in it", field="messages")
+        raise UsageError("the last message has no text, nothing was sent: write the question in it", field=field)
     system = "\n\n".join(one.text for one in messages if one.role in ("system", "developer") and one.text.strip())
     files = tuple(file for one in messages for file in one.files)
-    return ChatQuestion(last.text, system, tuple(_read_turns(messages[:-1])), files)
+    return ChatQuestion(last.text, system, tuple(_read_turns(messages[:-1])), files, field)
 
 
 def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
@@ -117,11 +119,30 @@ def name_file(kind: str, number: int, name: str | None = None) -> str:
 # Plans
 
 
-async def plan_chat(convener: Convener, model: ChatModel, question: ChatQuestion, folder: Path) -> Plan:
-    """Return the plan of a question to a model. `folder` is empty: nothing of the machine is read."""
+async def plan_chat(
+    convener: Convener,
+    model: ChatModel,
+    question: ChatQuestion,
+    folder: Path,
+    *,
+    response_format: ResponseFormat | None = None,
+    after: str | None = None,
+) -> Plan:
+    """Return the plan of a question to a model. `folder` is empty: nothing of the machine is read.
+
+    `after` is the run whose conversation the question continues.
+    """
 
     async def plan(protocol: str | None, options: Json, material: Material) -> Plan:
-        return await convener.plan([question.text], options, protocol=protocol, material=material, folder=folder)
+        return await convener.plan(
+            [question.text],
+            options,
+            protocol=protocol,
+            material=material,
+            folder=folder,
+            response_format=response_format,
+            after=after,
+        )
 
     material, options = question.material, model.options
     if model.is_title:  # the words are enough, and the fast model may not see
@@ -137,7 +158,7 @@ async def plan_chat(convener: Convener, model: ChatModel, question: ChatQuestion
         return await plan(made.protocol.name, options, material)
     if made.packet.refusal:
         fix = "write the text under review below the first line of the message, or attach it"
-        raise UsageError(f"nothing to review, no call was made: {fix}", field="messages")
+        raise UsageError(f"nothing to review, no call was made: {fix}", field=question.field)
     return made
 
 
@@ -170,6 +191,7 @@ def _drop_agents(seat: Seat) -> Seat:
 class PieceKind(Enum):
     REASONING = "reasoning"
     CONTENT = "content"
+    REFUSAL = "refusal"  # why the members declined to answer
     ERROR = "error"  # the last piece: the run failed, or the answer broke off
 
 
@@ -181,6 +203,7 @@ class Piece:
 
 
 BROKE_OFF, STOPPED_MIDWAY, FAILED = "answer_broke_off", "run_stopped_midway", "council_failed"
+NOT_FORMATTED = "response_format_failed"  # the answer is there, but not in the form that the request asks for
 LAST_RULE = re.compile(r"\n[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
 ENDS_OF_TEXT = (ev.Faulted, ev.WasAbsent, ev.Attempted)  # the text that their step has streamed is void
 SHOWN_EVENTS = (ev.Resumed, ev.PhaseStarted, ev.Attempted, ev.Faulted, ev.WasAbsent, ev.LookedUp, ev.Noted, ev.Fetching)
@@ -237,6 +260,7 @@ class ChatSummary(TypedDict):
     trust: TrustRow
     cost: CostRow
     degraded: list[DegradedRow]
+    tail: list[str]  # the lines after an answer: outcome, who differs, trust
     decision_outcome: NotRequired[RecordedOutcome]  # of a repeated request
 
 
@@ -244,14 +268,22 @@ class ChatFold:
     """Turn the events of a run into reasoning, then content.
 
     The text of a chair, or of the only seat, that writes freely is content while it is written. Any other answer is
-    content when the run has ended.
+    content when the run has ended. With a response format the content is JSON that fits it, and nothing else.
     """
 
-    def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True, has_tail: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        has_reasoning: bool = True,
+        is_streamed: bool = True,
+        has_tail: bool = True,
+        response_format: ResponseFormat | None = None,
+    ) -> None:
         self._lines = io.StringIO()
         self._view = PlainView(self._lines, every_event=True)
-        self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
+        self._has_reasoning, self._is_streamed = has_reasoning, is_streamed and response_format is None
         self._has_tail = has_tail
+        self._response_format = response_format
         self._answer_key = ""  # of the step in which the answer is written freely
         self._early: dict[str, str] = {}  # streamed text by step, from before its events were read
         self._has_attempt = False  # the request was read whose answer is streamed
@@ -313,7 +345,7 @@ class ChatFold:
             why = f"{event.plan['protocol']} ({event.plan['why']})"
             return f"Council {event.run}: {why}. {', '.join([*seats, *chair])}.\n\n"
         if isinstance(event, ev.Stated):
-            if self._is_answer(event.phase, event.seat):
+            if event.seat == FORMAT_SEAT or self._is_answer(event.phase, event.seat):
                 return ""
             text = clean(event.said).strip()
             return f"**{event.seat}** ({event.phase}, {event.served_by}):\n\n{text}\n\n"
@@ -373,6 +405,9 @@ class ChatFold:
             yield Piece(PieceKind.ERROR, line, BROKE_OFF)
 
     def _end(self) -> Iterator[Piece]:
+        if self._response_format:
+            yield self._end_json(self._response_format)
+            return
         if self.minutes.status == "failed":
             lines = format_missing_lines(self.minutes)
             yield Piece(PieceKind.ERROR, clean(" ".join(lines)), FAILED)
@@ -391,6 +426,31 @@ class ChatFold:
             tail = tail.replace(f"{RULE}\n\n", "", 1).lstrip("\n")
         if rest + tail:
             yield Piece(PieceKind.CONTENT, rest + tail)
+
+    def _end_json(self, response_format: ResponseFormat) -> Piece:
+        """Return the JSON of the answer. It is checked again: a secret in it may have been masked."""
+        minutes = self.minutes
+        if minutes.status == "failed":
+            line = clean(" ".join(format_missing_lines(minutes)))
+            is_refused = bool(minutes.absences) and all(one.state == "refused" for one in minutes.absences)
+            return Piece(PieceKind.REFUSAL, line) if is_refused else Piece(PieceKind.ERROR, line, FAILED)
+        phase = minutes.phases.get(FORMAT_PHASE)
+        missed = phase and phase.absent.get(FORMAT_SEAT)
+        if missed and missed.state == "refused":
+            return Piece(PieceKind.REFUSAL, clean(missed.reason))
+        written = phase and phase.said.get(FORMAT_SEAT)
+        text = written.said if written else str(minutes.verdict.get("answer") or "")
+        if found := response_format.find_answer(text):
+            return Piece(PieceKind.CONTENT, found)
+        if minutes.status != "complete":
+            why = single_line(format_missing_lines(minutes)[0], 300).rstrip(".")
+            return Piece(PieceKind.ERROR, f"{why}, so there is no JSON; its statements are kept", STOPPED_MIDWAY)
+        if missed:
+            why = f"{missed.state}: {single_line(missed.reason, 300)}"
+        else:
+            why = "a secret in it was masked" if written else "there is no answer to write"
+        line = f"the answer is not in the requested response format ({why.rstrip('.')}); its text is kept"
+        return Piece(PieceKind.ERROR, line, NOT_FORMATTED)
 
     def _build_answer(self) -> tuple[list[str], str]:
         """Return the lines above the answer, and the answer as Markdown."""

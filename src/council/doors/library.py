@@ -153,9 +153,18 @@ class RunStream(TaskStream[Entry]):
         self._tail = tail
 
     async def __anext__(self) -> Entry:
-        entry = await super().__anext__()
+        try:
+            entry = await super().__anext__()
+        except BaseException:
+            self._minutes.active = ""
+            raise
         self._minutes.on_event(entry)
+        self._minutes.active = "running" if self._minutes.status == "running" else ""
         return entry
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        self._minutes.active = ""
 
     @property
     def run(self) -> str:
@@ -164,7 +173,7 @@ class RunStream(TaskStream[Entry]):
 
     @property
     def report(self) -> Report:
-        """The report so far; after the last event it is final."""
+        """The report so far, without a status and a trust level; after the last event it is final."""
         if not self._minutes.run:
             raise UsageError("the run has not started, so it has no report: read its events first")
         return make_report(self._minutes, tail=self._tail)
@@ -455,7 +464,10 @@ class Client:
     # Read
 
     async def report(self, run: str | None = None) -> Report:
-        """Return the report of a stored run. Default: the newest run of the folder."""
+        """Return the report of a stored run. Default: the newest run of the folder.
+
+        That of a run that has not ended has no status and no trust level.
+        """
         return make_report(await self._records.minutes(run or await self._records.newest_run()))
 
     async def record_outcome(self, run: str, label: str, *, note: str = "") -> OutcomeObject:

@@ -28,12 +28,14 @@ from council.packet.files import (
 from council.packet.gate import MAX_FILE_BYTES, MAX_LISTED_SECRETS, Gate
 from council.packet.git import find_repo
 from council.packet.secret_filter import find_secrets
+from council.planning.setup import RunSetup
 from council.runs.database_worker import embed_worker
 from council.runs.service import Convener
 from council.settings import SettingFlags, Settings, load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.settings.workspace_trust import TrustSource
+from council.store.interface import Record
 from council.text_cleanup import clean
 from council.types import Json, estimate_tokens, repair_surrogates
 
@@ -110,6 +112,15 @@ class BudgetCaps:
                 "choose another folder, or lower [budget] max_cost_per_day there"
             )
         return min_amount(limit, requested)
+
+
+def find_run_cap(owner: Owner, caps: BudgetCaps, record: Record, requested: float | None = None) -> float | None:
+    """Return the cap with which a stored run may be continued: its own or the requested one, but at most the owner's.
+
+    Raise UsageError if the requested cap is higher, or if the folder of the run has a higher cap of a day.
+    """
+    limit = caps.effective_cap(BudgetCaps.from_settings(owner.settings(Path(record.folder))), requested)
+    return limit if requested is not None else min_amount(RunSetup.of(record).flags.get("max_cost"), limit)
 
 
 def min_amount(*amounts: float | None) -> float | None:
@@ -199,6 +210,7 @@ def _resolve_within(what: str, requested: str, folder: Path, roots: Sequence[Pat
     """Resolve a path and its links. Raise UsageError if it is not a valid path, or leads outside the roots."""
     try:
         place = (folder / requested).resolve()
+        place.exists()  # raises OSError for a name that is too long
     except (OSError, RuntimeError, ValueError):
         raise UsageError(f"{what} {quote_value(requested)} is not a valid path: use another one", field=field) from None
     if not is_within(place, roots):

@@ -24,6 +24,7 @@ from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts
 from council.engine.reply import Reply, build_schema, parse_reply, read_accepted, read_partial
 from council.engine.reply_form import Choices
+from council.engine.response_format import ResponseFormat
 from council.engine.truncation import FencedPacket, truncate_messages
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
 from council.notes_filter import without_notes
@@ -70,6 +71,7 @@ class Request:
     variables: dict[str, Any]
     review: Callable[[Any], str] | None = None
     final: bool | None = None
+    response_format: ResponseFormat | None = None
 
 
 def _make_request(
@@ -187,6 +189,7 @@ class Council:
         after: Statement[Any] | None = None,
         timeout: float | None = None,
         final: bool | None = None,
+        response_format: ResponseFormat | None = None,
         **variables: Any,
     ) -> Statement[R | None]: ...
     async def ask(
@@ -197,15 +200,18 @@ class Council:
         after: Statement[Any] | None = None,
         review: Callable[[Any], str] | None = None,
         final: bool | None = None,
+        response_format: ResponseFormat | None = None,
         **given: Any,
     ) -> Statement[Any]:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then
         the reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run,
-        from which wrappers and openings are removed; without it the chair's is.
+        from which wrappers and openings are removed; without it the chair's is. With `response_format` the statement
+        is JSON that fits it.
         """
-        request = replace(_make_request(prompt, **given), review=review, final=final)
+        made = _make_request(prompt, **given)
+        request = replace(made, review=review, final=final, response_format=response_format)
         heard = await self._ask_seat(seat, request, after)
         if isinstance(heard, Statement):
             return heard
@@ -449,7 +455,7 @@ class Council:
     def _make_step(
         self, key: str, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None
     ) -> Step:
-        reply, choices = request.reply, request.choices
+        reply, choices, response_format = request.reply, request.choices, request.response_format
         known = {"question": self.question, **self.context, **request.variables}
         if after and not self.keeps_conversations:
             raise EngineError("this protocol passes after=, but its Protocol entry has keeps_conversations=False")
@@ -457,13 +463,15 @@ class Council:
         for source, changes in rendered.cleaned.items():
             self.note(f"{source}: {changes}", why="it can pass for text of the council")
         schema = build_schema(reply, choices, small=seat.small) if reply else None
+        if response_format:
+            schema = response_format.native_schema
         material: Packet | None = known.get("packet")
         tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
         ask = Ask(
             key,
             rendered.messages,
             schema,
-            reply.__name__ if reply else "",
+            reply.__name__ if reply else response_format.name if response_format else "",
             rendered.temperature,
             tokens,
             rendered.words,
@@ -473,6 +481,8 @@ class Council:
         )
 
         def read(text: str) -> Any:
+            if response_format:
+                return response_format.parse(text)
             return parse_reply(reply, text, choices, self._seat_titles) if reply else None
 
         def read_part(text: str) -> PartialReply | None:
@@ -506,7 +516,9 @@ class Council:
             reply=reply,
             review=review,
             read_partial=read_part,
-            is_final=reply is None and (seat.name == self._chair_name if request.final is None else request.final),
+            is_final=not (reply or response_format)
+            and (seat.name == self._chair_name if request.final is None else request.final),
+            is_json=response_format is not None,
         )
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
@@ -549,9 +561,12 @@ class Council:
         reply = read_accepted(step, outcome.text) if step.reply else None
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
-        text = (
-            outcome.text if step.reply else clean_answer(outcome.text) if step.is_final else without_notes(outcome.text)
-        )
+        if step.is_json:
+            text = step.read(outcome.text)
+        elif step.reply:
+            text = outcome.text
+        else:
+            text = clean_answer(outcome.text) if step.is_final else without_notes(outcome.text)
         spoken = (*step.ask.messages, {"role": "assistant", "content": text}) if self.keeps_conversations else ()
         said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, spoken)
         self._note_position(said)

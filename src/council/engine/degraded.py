@@ -282,6 +282,8 @@ def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
 
 
 def _format_status(minutes: Minutes) -> list[str]:
+    if minutes.active:
+        return [f"{minutes.active.upper()}: the run has not ended, so it has no answer and no trust level yet."]
     if minutes.status == "complete":
         return []
     if minutes.status == "failed":

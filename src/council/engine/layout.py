@@ -546,7 +546,12 @@ def format_decision_outcome(outcome: RecordedOutcome | None, wording: Wording = 
 
 
 def format_trust_fact(trust: TrustRow, wording: Wording = ENGLISH) -> str:
-    """Return a trust level with all its reasons: `MEDIUM — beta did not answer; agreement was not assessed`."""
+    """Return a trust level with all its reasons: `MEDIUM — beta did not answer; agreement was not assessed`.
+
+    A run that has not ended has none.
+    """
+    if trust["level"] is None:
+        return ""
     limits = [TrustFact.load(row) for row in trust.get("facts") or () if row["kind"] in wording.table["reasons"]]
     reasons = wording.list_reasons(limits) or trust["because"]
     level = wording.format_level(trust["level"])

@@ -146,6 +146,7 @@ class Minutes:
     fetching: ev.Fetching | None = None
     report: ReportObject | None = None  # the report object of a run that this process has closed
     outcomes: RunOutcomes = NO_OUTCOMES  # recorded after the run: not part of its events
+    active: Literal["", "queued", "running"] = ""  # while the run waits or works: not part of its events
     seq: int = 0
     convened: int | None = None  # number of the event with the plan
     closed: int | None = None  # number of the event with the verdict

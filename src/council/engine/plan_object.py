@@ -156,6 +156,13 @@ class PlanWarmStart(TypedDict):
     tokens: Annotated[Count, Field(description="Estimated tokens of the prefix that its vendor caches.")]
 
 
+class PlanResponseFormat(TypedDict):
+    """The JSON that the answer is written in by one more call; absent if a text is asked for."""
+
+    type: Annotated[Literal["json_object", "json_schema"], Field(description="Any object, or JSON of a schema.")]
+    name: Annotated[str, Field(description="Of the schema.")]
+
+
 class PlanLook(TypedDict):
     """What the seats may look up in the project before their first answers; absent if they may not."""
 
@@ -239,6 +246,7 @@ class PlanObject(PlanCore, total=False):
         PlanLimits, Field(description="Output limits that fit the cap; absent if they are the usual ones.")
     ]
     hedge: Annotated[bool, Field(description="Whether fallbacks are asked too when a member is slow; absent if not.")]
+    response_format: PlanResponseFormat
     check: Annotated[bool, Field(description="Whether two other seats check the answer and its author corrects it.")]
     warm_start: Annotated[
         list[PlanWarmStart],

@@ -279,7 +279,7 @@ class CostRow(TypedDict):
 class TrustRow(TypedDict):
     """How far to trust the answer. Earlier versions have no `in_favour` and no `facts`."""
 
-    level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
+    level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None  # None while the run waits or works
     because: list[str]
     in_favour: NotRequired[list[str]]
     facts: NotRequired[list[TrustFactRow]]
@@ -445,7 +445,7 @@ class ReportObject(TypedDict):
     schema: Literal["council.report/1"]
     run: str
     name: str
-    status: Literal["complete", "incomplete", "failed"]
+    status: Literal["complete", "incomplete", "failed"] | None  # None while the run waits or works
     task: str
     protocol: str
     question: str

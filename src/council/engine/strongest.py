@@ -8,12 +8,16 @@ called the strongest.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
 from council.engine.records import ReportObject, StrongestRow
 from council.money import format_usd
 from council.types import CONCLUSIONS
+
+if TYPE_CHECKING:
+    from council.final_answers.comparison import Comparison
 
 MIN_LEAD = 0.1  # share of its price by which the strongest member costs more than any other
 UNKNOWN_CHANGES = {
@@ -83,10 +87,26 @@ def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str
         return (own == combined, "") if own else (None, "not_recorded")
     if details.get("leader") == said.seat and verdict.get("outcome"):
         return verdict["outcome"] != "OVERTURNED", ""
+    compared = _compare_final_answers(minutes, said)
+    if compared != "unclear":
+        return compared == "same", ""
     shared = find_shared_by(minutes)
     if details.get("referee") and len(minutes.statements_of(said.seat)) > 1:
         return None, "not_recorded"  # the referee says what the seat recommended at the end, not at first
     return (None, "not_recorded") if shared is None else (said.seat in shared, "")
+
+
+def _compare_final_answers(minutes: Minutes, said: StatementMinutes) -> Comparison:
+    """Compare the final answer of a draft with that of the council, if both state one."""
+    # Not loaded for judges and rulings.
+    from council.final_answers.comparison import compare_conclusions
+    from council.final_answers.finder import find_last_answer
+
+    texts = (said.said, str(minutes.verdict.get("answer") or ""))
+    stated = [find_last_answer(text) for text in texts]
+    if not all(stated):
+        return "unclear"
+    return compare_conclusions(stated[0], stated[1], str(minutes.plan.get("question") or ""))
 
 
 def format_strongest(report: ReportObject, *, with_name: bool = True) -> str:

@@ -17,6 +17,7 @@ from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
 from council.types import (
     CONCLUSIONS,
+    FORMAT_PHASE,
     ContestedFactKind,
     LowFactKind,
     MediumFactKind,
@@ -224,7 +225,10 @@ def _list_seat_facts(minutes: Minutes, degraded: Sequence[DegradedRow]) -> Itera
     yield from _list_degraded_facts(
         row
         for row in degraded
-        if row["state"] != "notice" and row["seat"] not in absent and (is_complete or row["state"] in DEGRADED_KINDS)
+        if row["state"] != "notice"
+        and row["phase"] != FORMAT_PHASE  # it does not change the answer
+        and row["seat"] not in absent
+        and (is_complete or row["state"] in DEGRADED_KINDS)
     )
 
 

@@ -461,10 +461,10 @@ class BlindTable:
             )
         else:
             price = f" {cheaper} costs less." if cheaper else ""
-            advice = f"Do not choose {arm} for the quality of its texts: it is not shown to be preferred.{price}"
-            sure = f"Not sure: {arm} and {base} cannot be told apart"
+            advice = f"Not decided: {arm} is not shown to be preferred for its texts.{price}"
+            sure = f"Not decided: {arm} and {base} cannot be told apart"
             needed = NeededQuestions(found["needed_questions"], found["least_questions"])
-            change = format_needed(needed, f"{preference.mean:.0%}".replace("%", " %"))
+            change = format_needed(needed, preference.n, f"{preference.mean:.0%}".replace("%", " %"))
         if preference.n < MIN_QUESTIONS:
             advice = describe_few(preference.n)
         counts = f"On {preference.n} questions the judges prefer {arm} in {share} of the comparisons, ties half"

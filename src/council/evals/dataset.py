@@ -9,14 +9,27 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from council.answer_text import find_answer_line
 from council.errors import UsageError
 from council.evals.matrix import find_repeated, normalize
+from council.final_answers.choices import LETTERS
+from council.final_answers.finder import find_last_answer
+from council.final_answers.marks import (
+    AnswerKey,
+    ListForm,
+    Mark,
+    Question,
+    Reading,
+    find_choice,
+    find_kind,
+    make_key,
+    mark_reply,
+    read_reply,
+)
+from council.final_answers.quantities import read_number
 from council.settings.schema import quote_value
 from council.types import Json
 
@@ -24,9 +37,7 @@ BLIND = "blind"
 GRADERS = ("auto", "exact", "numeric", "choice", "regex", "gym", "judges", BLIND)
 GYM_PREFIX = "gym:"
 DEFAULT_GYM_ITEMS = 30
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MAX_ANSWER_CHARS = 300
-MAX_LAST_LINE_CHARS = 60
+LIST_FORMS: tuple[ListForm, ...] = ("ordered", "set")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,7 @@ class Item:
     answer: str
     choices: tuple[str, ...] = ()
     grader: str = "exact"
+    items: ListForm = ""  # of an answer that is a list: whether the order counts
     verify: Callable[[str], float] | None = field(default=None, compare=False)
 
     @property
@@ -59,91 +71,58 @@ class Item:
             return 'End with one line that contains only the letter of your choice, as "Answer: B".'
         if self.grader == "numeric":
             return 'End with one line that contains only the number, as "Answer: 42".'
+        if self.items:
+            return 'End with one line that contains only the list, as "Answer: one, two, three".'
         return 'End with one line that contains only the final answer, as "Answer: …".'
 
     def read(self, text: str) -> str:
-        """Return the answer in a text in a form that can be compared; empty if there is none."""
-        return read_answer(text, self.grader, self.choices)
+        """Return the answer in a text in a form that can be compared; empty if there is none, or if several fit."""
+        return read_answer(text, self.grader, self.choices, question=self.question, items=self.items).answer
+
+    def mark(self, text: str) -> Mark:
+        """Return whether the answer in a text is right, wrong, ambiguous, or cannot be read."""
+        if self.verify is not None or self.grader == "regex":
+            said = find_last_answer(text) or text.strip()
+            return "unreadable" if not said else "right" if self._accepts(said) else "wrong"
+        return mark_reply(text, self._key)
 
     def is_right(self, text: str) -> bool:
-        """Return whether the answer in a text is right. A text without a readable answer is wrong."""
-        if self.verify is not None:
-            said = find_answer_line(text) or text.strip()
-            return self.verify(said) >= 1.0 or (bool(self.answer) and normalize(said) == normalize(self.answer))
-        if self.grader == "regex":
-            said = find_answer_line(text) or text
+        """Return whether the answer in a text is right. One that is ambiguous or cannot be read is not."""
+        return self.mark(text) == "right"
+
+    def _accepts(self, said: str) -> bool:
+        if self.verify is None:
             return re.search(self.answer, said, re.IGNORECASE) is not None
-        found = self.read(text)
-        return bool(found) and found == self.key
+        return self.verify(said) >= 1.0 or (bool(self.answer) and normalize(said) == normalize(self.answer))
+
+    @property
+    def _key(self) -> AnswerKey:
+        return make_key(self.answer, Question(self.question, self.choices, self.items))
 
     @property
     def key(self) -> str:
         """The right answer in the form of `read`."""
         if self.grader == "choice":
-            return _read_choice(self.answer, self.choices) or normalize(self.answer)
-        if self.grader == "numeric":
-            return _read_number(self.answer)
-        return normalize(self.answer)
+            choice = find_choice(self.answer, self.choices)
+            return normalize(self.answer) if choice is None else LETTERS[choice]
+        return read_answer(f"Answer: {self.answer}", self.grader, question=self.question, items=self.items).answer
 
 
 # Reading answers
 
-NUMBER = re.compile(
-    r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?(?:\s*/\s*\d+(?!\d*[.,]))?%?|[-+−]?\.\d+"
-)
-LONE_LETTER = re.compile(r"(?<![\w'’])[(\[]?([A-Z])[)\].:]?(?![\w'’])")
 
-
-def read_answer(text: str, grader: str, choices: Sequence[str] = ()) -> str:
-    """Return the answer in a text, in a form that can be compared; empty if it cannot be read."""
+def read_answer(
+    text: str, grader: str, choices: Sequence[str] = (), *, question: str = "", items: ListForm = ""
+) -> Reading:
+    """Return the answer in a text, in a form in which equal answers are equal."""
     if grader == BLIND:
-        return ""
-    said = find_answer_line(text)
+        return Reading()
+    asked = Question(question, tuple(choices), items)
     if grader == "choice":
-        return _read_choice(said or _last_line(text), choices)
+        return read_reply(text, "choice", asked)
     if grader == "numeric":
-        if said:
-            return _read_number(said)
-        line = _last_line(text)  # in a longer one the last number may be any number
-        return _read_number(line, -1) if len(line) <= MAX_LAST_LINE_CHARS else ""
-    return normalize(said or _short_text(text))
-
-
-def _read_choice(said: str, choices: Sequence[str]) -> str:
-    """Return the letter of a choice that is named by its letter or by its whole text; empty if several are."""
-    letters = LETTERS[: len(choices)]
-    bare = said.strip().strip("*_`\"'()[]{}.: ")
-    if bare.upper() in tuple(letters):
-        return bare.upper()
-    by_text = [letter for letter, choice in zip(letters, choices, strict=False) if normalize(choice) == normalize(bare)]
-    if len(by_text) == 1:
-        return by_text[0]
-    named = dict.fromkeys(letter for letter in LONE_LETTER.findall(said) if letter in letters)
-    first = LONE_LETTER.match(said.strip().lstrip("*_`\"' "))
-    if first and first[1] in letters and (first[0] != first[1] or len(named) == 1):  # "B) the second", not "A dog"
-        return first[1]
-    return next(iter(named)) if len(named) == 1 and next(iter(named)) not in ("A", "I") else ""
-
-
-def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
-
-
-def _short_text(text: str) -> str:
-    """Return a text that is itself a short answer; empty for any other."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[0] if len(lines) == 1 and len(lines[0]) <= MAX_ANSWER_CHARS else ""
-
-
-def _read_number(said: str, at: int = 0) -> str:
-    """Return the first number of a text, or the last one, in one form; empty if there is none."""
-    found = NUMBER.findall(said.replace("−", "-"))
-    plain = found[at].replace(",", "").replace(" ", "") if found else ""
-    try:
-        value = Fraction(plain.removesuffix("%")) / (100 if plain.endswith("%") else 1)
-    except (ValueError, ZeroDivisionError):
-        return ""
-    return str(value) if value.denominator == 1 else f"{float(value):.9g}"
+        return read_reply(text, "number", asked)
+    return read_reply(text, "list" if items else find_kind(text, question), asked)
 
 
 # Reading data sets
@@ -205,6 +184,9 @@ def make_item(row: Mapping[str, Any], place: str, grader: str) -> Item:
 
     With the grader "blind" a row without an answer is an open question, and any other is graded as without a grader.
     """
+    items = _read_list_form(row.get("list"), place)
+    if items and isinstance(row.get("answer"), list):
+        row = {**row, "answer": "; ".join(map(_to_text, row["answer"]))}
     question, answer = (_to_text(row.get(name)) for name in ("question", "answer"))
     own_grader = _to_text(row.get("grader"))
     is_open = own_grader == BLIND or (grader == BLIND and not own_grader and row.get("answer") in (None, ""))
@@ -221,10 +203,10 @@ def make_item(row: Mapping[str, Any], place: str, grader: str) -> Item:
     if chosen not in GRADERS or chosen == "gym":
         raise UsageError(f'{place}: unknown grader "{chosen}": known are {", ".join(GRADERS)}')
     if chosen == "auto":
-        is_number = NUMBER.fullmatch(answer.strip()) is not None
-        chosen = "choice" if choices else "numeric" if is_number else "exact"
+        number = None if items else read_number(answer)
+        chosen = "choice" if choices else "numeric" if number and number.word in ("", "%") else "exact"
     digest = hashlib.sha256(f"{question}\n{answer}".encode("utf-8", "surrogatepass")).hexdigest()
-    item = Item(_to_text(row.get("id")) or digest[:10], question, answer, choices, chosen)
+    item = Item(_to_text(row.get("id")) or digest[:10], question, answer, choices, chosen, items)
     _check_item(item, place)
     return item
 
@@ -234,7 +216,7 @@ def _check_item(item: Item, place: str) -> None:
         raise UsageError(
             f"{place}: the answer {quote_value(item.answer)} is none of the choices: name its letter or its text"
         )
-    if item.grader == "numeric" and not item.key:
+    if item.grader == "numeric" and read_number(item.answer) is None:
         raise UsageError(f"{place}: the answer {quote_value(item.answer)} is no number: use another grader")
     if item.grader == "regex":
         try:
@@ -243,6 +225,15 @@ def _check_item(item: Item, place: str) -> None:
             raise UsageError(
                 f"{place}: {quote_value(item.answer)} is no regular expression ({error}): correct it"
             ) from None
+
+
+def _read_list_form(value: Any, place: str) -> ListForm:
+    form = _to_text(value)
+    if form and form not in LIST_FORMS:
+        raise UsageError(
+            f'{place}: "list" is {quote_value(form)}: write "ordered", or "set" if the order does not count'
+        )
+    return "ordered" if form == "ordered" else "set" if form else ""
 
 
 def _read_choices(value: Any, place: str) -> tuple[str, ...]:
@@ -282,7 +273,14 @@ def generate_items(name: str, count: int, seed: int) -> list[Item]:
         )
     data = reasoning_gym.create_dataset(name, size=count, seed=seed)
     return [
-        Item(f"{name}-{n}", str(entry["question"]), str(entry["answer"] or ""), (), "gym", partial(_score, data, entry))
+        Item(
+            f"{name}-{n}",
+            str(entry["question"]),
+            str(entry["answer"] or ""),
+            (),
+            "gym",
+            verify=partial(_score, data, entry),
+        )
         for n, entry in enumerate(data)
     ]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, TypedDict
 
@@ -21,18 +22,19 @@ from council.errors import UsageError
 from council.evals import blind, sampling
 from council.evals.conclusions import (
     NO_PRICE,
+    SELF_CONSISTENCY,
     Conclusion,
-    compare_prices,
     describe_certainty,
     describe_few,
     find_cheapest,
     find_ratio,
+    format_arm,
     format_chance,
+    format_columns,
     format_difference,
     format_needed,
-    format_price,
-    format_ratio,
     format_report,
+    word_ratio,
 )
 from council.evals.dataset import BLIND, Item
 from council.evals.statistics import (
@@ -46,18 +48,21 @@ from council.evals.statistics import (
     calibrate,
     compare,
     count_measured_votes,
+    format_p,
     format_p_cell,
     read_interval,
     reliability,
 )
+from council.final_answers.marks import Mark
 from council.money import Price, format_usd
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
-from council.runs.batch_rows import InputRow
+from council.runs.batch_rows import COMMON_OPTIONS, InputRow, list_option_kinds, option_name
 from council.runs.eval_object import (
     CalibrationObject,
     ComparisonObject,
     EvalArm,
     EvalObject,
+    EvalSeat,
     IntervalObject,
     RivalComparison,
 )
@@ -65,7 +70,7 @@ from council.types import Json
 
 EQUAL_BY = ("tokens", "calls", "cost")
 DEFAULT_ARMS = "single,collaborative"
-SINGLE, SELF_CONSISTENCY, SOLO = "single", "self-consistency", "solo"
+SINGLE, SOLO = "single", "solo"
 EQUAL_WITHIN = 0.05  # share by which the use of two equal arms may differ
 ID_SEPARATOR = " · "
 SEAT_OPTIONS = ("models", "seats", "seat_count", "check")  # of the arms, not of a panel that grades or compares
@@ -151,15 +156,29 @@ def choose_base(arms: Sequence[Arm], wanted: str | None) -> str:
 
 
 def split_arm(text: str) -> tuple[str, dict[str, str | bool]]:
-    """Return the name and the options of an arm such as `advisors:rounds=3`."""
-    name, *pairs = text.split(":")
+    """Return the name and the options of an arm such as `advisors:rounds=3` or `judges:models=a+b`."""
+    name, *pairs = _join_members(text.split(":"))
     options: dict[str, str | bool] = {}
     for pair in pairs:
         key, mark, value = pair.partition("=")
         if not key or (mark and not value):
             raise UsageError(f'the arm "{text}" has the option "{pair}": write NAME=VALUE, as in advisors:rounds=3')
-        options[key.strip()] = value.strip() if mark else True
+        is_list = option_name(key) in (*COMMON_OPTIONS["names"], *COMMON_OPTIONS["seats"])
+        options[key.strip()] = (value.strip().replace("+", ",") if is_list else value.strip()) if mark else True
     return name, options
+
+
+def _join_members(parts: Sequence[str]) -> list[str]:
+    """Join the parts of an arm that are one list of members, whose names may contain a colon too."""
+    joined: list[str] = []
+    for part in parts:
+        before = option_name(joined[-1].partition("=")[0]) if joined else ""
+        is_list = before in (*COMMON_OPTIONS["names"], *COMMON_OPTIONS["seats"])
+        if is_list and option_name(part.partition("=")[0]) not in list_option_kinds():
+            joined[-1] += f":{part}"
+        else:
+            joined.append(part)
+    return joined
 
 
 def _parse_arm(text: str) -> Arm:
@@ -227,7 +246,7 @@ class Evaluation:
                 if done is not None and (budget := done.used(self.equal)) > 0:
                     row = self._make_row(replace(arm, options={**self.weigh_use(arm), "budget": budget}), item)
                     if split_arm(arm.equals)[0] == SOLO:  # its member may be another than that of `single`
-                        row["options"]["models"] = list(done.members[:1])
+                        row["options"]["models"] = done.members[:1]
                     rows.append(row)
         return rows
 
@@ -251,7 +270,8 @@ class Evaluation:
         if arm.is_council:
             options |= arm.options
         else:
-            options["options"] = arm.options | {"grader": item.grader, "choices": list(item.choices)}
+            reader: Json = {"grader": item.grader, "choices": list(item.choices)}
+            options["options"] = arm.options | reader | ({"items": item.items} if item.items else {})
         if arm.has_one_member:
             options.pop("seat_count", None)
             if models := self.defaults.get("models"):
@@ -327,7 +347,11 @@ def make_grade_id(item: Item, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer of one arm to one item. `share` is the part of the votes that the final answer has."""
+    """The answer of one arm to one item.
+
+    `share` is the part of the seats' last answers, or of the samples, that the final answer has; None if it cannot be
+    read.
+    """
 
     run: str
     answer: str
@@ -340,8 +364,16 @@ class Result:
     usd: float | None
     seconds: float
     text: str = ""  # the whole answer, for a panel that grades or compares
-    members: tuple[str, ...] = ()  # that answered in the seats
+    served_by: Mapping[str, str] = field(default_factory=dict)  # the member that answered in each seat
     chair: str = ""  # the member that answered as the chair
+    mark: Mark | None = None  # of the answer; None for an open question
+    started: float = 0.0
+    is_new: bool = False  # no seat gave the answer at any time: it is the chair's own
+
+    @property
+    def members(self) -> list[str]:
+        """The members that answered in the seats."""
+        return list(self.served_by.values())
 
     def used(self, equal: str) -> float:
         return float(self.tokens if equal == "tokens" else self.calls if equal == "calls" else self.usd or 0.0)
@@ -352,18 +384,21 @@ def grade_run(item: Item, report: ReportObject, minutes: Minutes) -> Result:
     text = blind.extract_text(minutes) if item.is_open else str(report["answer"])
     said = {seat.name: found for seat in minutes.planned_seats if (found := minutes.statements_of(seat.name))}
     votes = minutes.verdict.get("details", {}).get("votes") if report["protocol"] == sampling.NAME else None
+    is_new = False
     if votes is not None:
         share = minutes.verdict["details"]["share"] if len(votes) > 1 else None
     else:
         answer, last = item.read(text), [item.read(found[-1].said) for found in said.values()]
         known = [one for one in last if one]
         share = known.count(answer) / len(known) if len(known) > 1 and answer else None
+        is_new = share == 0 and answer not in [item.read(one.said) for found in said.values() for one in found]
     tokens, chair = report["tokens"], report["chair"]
+    mark = None if item.is_open else item.mark(text)
     return Result(
         str(report["run"]),
         item.read(text),
-        None if item.is_open else item.is_right(text),
-        report["trust"]["level"],
+        None if mark is None else mark == "right",
+        str(report["trust"]["level"]),
         share,
         {} if item.is_open else {name: item.is_right(found[0].said) for name, found in said.items()},
         tokens["in"] + tokens["out"],
@@ -371,17 +406,27 @@ def grade_run(item: Item, report: ReportObject, minutes: Minutes) -> Result:
         report["cost"]["usd"],
         float(report["seconds"]),
         text,
-        tuple(seat["served_by"] for seat in report["seats"] if seat["served_by"]),
+        {seat["name"]: name for seat in report["seats"] if (name := seat["served_by"])},
         (chair["served_by"] if chair else None) or "",
+        mark,
+        minutes.started,
+        is_new,
     )
 
 
 def apply_grades(item: Item, result: Result, grades: Mapping[str, bool]) -> Result | None:
-    """Return the result with the grade of the panel; None if it has none. The seats' answers are not graded."""
+    """Return the result with the grade of the panel; None if it has none.
+
+    The seats' answers are not graded, and free answers have no votes: two that mean the same differ in their words.
+    """
     if item.grader != "judges":
         return result
     grade = grades.get(make_grade_id(item, result.text))
-    return None if grade is None else replace(result, right=grade, seats={})
+    return (
+        None
+        if grade is None
+        else replace(result, right=grade, share=None, is_new=False, seats={}, mark="right" if grade else "wrong")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +441,11 @@ class ArmResults:
 
     @property
     def unreadable(self) -> int:
-        return sum(not self.results[item].answer for item in self.graded)
+        return sum(self.results[item].mark == "unreadable" for item in self.graded)
+
+    @property
+    def ambiguous(self) -> int:
+        return sum(self.results[item].mark == "ambiguous" for item in self.graded)
 
     @property
     def members(self) -> list[str]:
@@ -412,9 +461,42 @@ class ArmResults:
 
     @property
     def shares(self) -> tuple[list[float], list[bool]]:
-        """The share of the votes that each answer has, where there is one, and whether the answer is right."""
-        found = [one for one in self.results.values() if one.share is not None]
-        return [one.share or 0.0 for one in found], [bool(one.right) for one in found]
+        """The share of the votes that each answer has, where it has one, and whether the answer is right.
+
+        The chair's own answers are left out: no votes say how far to trust them.
+        """
+        rows = [one for one in self.results.values() if not one.is_new]
+        found = [(one.share, bool(one.right)) for one in rows if one.share is not None]
+        return [share for share, _ in found], [right for _, right in found]
+
+    @property
+    def has_seats(self) -> bool:
+        """Whether several seats answered whose answers are graded."""
+        return any(len(one.seats) > 1 for one in self.results.values())
+
+    @property
+    def unanimous(self) -> Interval:
+        """The share of right answers among those that all seats, or all samples, gave at last."""
+        return bootstrap_mean([bool(one.right) for one in self.results.values() if one.share == 1])
+
+    @property
+    def new_answers(self) -> list[bool]:
+        """Whether each answer is right that none of the seats gave."""
+        return [bool(one.right) for one in self.results.values() if one.is_new]
+
+    def measure_seats(self) -> list[EvalSeat]:
+        """Return how often the first answer of each seat is right; none of an arm with one seat."""
+        names = dict.fromkeys(name for one in self.results.values() for name in one.seats) if self.has_seats else {}
+        return [
+            {
+                "seat": name,
+                "members": sorted({one.served_by[name] for one in self.results.values() if name in one.served_by}),
+                "accuracy": bootstrap_mean(
+                    [one.seats[name] for one in self.results.values() if name in one.seats]
+                ).as_json(),
+            }
+            for name in names
+        ]
 
     @property
     def usd(self) -> float | None:
@@ -474,6 +556,12 @@ class EvalTable:
         councils = [one for one in self.arms if not one.arm.has_one_member] or self.arms
         return sorted({name for one in councils for result in one.results.values() for name in result.members})
 
+    @property
+    def answered(self) -> str | None:
+        """The date of the newest answer."""
+        newest = max((result.started for one in self.arms for result in one.results.values()), default=0.0)
+        return datetime.fromtimestamp(newest, UTC).date().isoformat() if newest else None
+
     def find(self, name: str) -> ArmResults | None:
         return next((one for one in self.arms if one.arm.name == name), None)
 
@@ -487,6 +575,11 @@ class EvalTable:
             return None
         return self.find_equal(arm) or (self.find(SINGLE) if arm.arm.name != SINGLE else None)
 
+    def find_single(self, arm: ArmResults) -> ArmResults | None:
+        """Return the arm `single`, if it and a council answered the same graded questions."""
+        single = self.find(SINGLE)
+        return single if single and arm.arm.is_council and arm.against(single).difference.n else None
+
     def as_json(self) -> EvalObject:
         chosen = self.evaluation
         return {
@@ -495,6 +588,7 @@ class EvalTable:
             "questions": len(chosen.items),
             "seed": chosen.seed,
             "equal": chosen.equal,
+            "answered": self.answered,
             "unfinished": self.unfinished,
             "members": self.members,
             "arms": [self._arm_json(one) for one in self.arms],
@@ -506,7 +600,7 @@ class EvalTable:
         confidences, right = one.shares
         usd = one.usd
         gained, lost = one.seats_before()
-        rival = self.rival(one)
+        rival, single, new = self.rival(one), self.find_single(one), one.new_answers
         return {
             "arm": one.arm.name,
             "protocol": one.arm.protocol,
@@ -514,12 +608,18 @@ class EvalTable:
             "answered": len(one.results),
             "accuracy": one.accuracy.as_json(),
             "unreadable": one.unreadable,
+            "ambiguous": one.ambiguous,
             "members": one.members,
             "tokens": int(one.total("tokens")),
             "calls": int(one.total("calls")),
             "usd": None if usd is None else round(usd, 9),
             "seconds": round(math.fsum(result.seconds for result in one.results.values()), 3),
             "against": _compare_arms(one, rival) if rival else None,
+            "against_single": _compare_arms(one, single) if single else None,
+            "seats": one.measure_seats(),
+            "unanimous": one.unanimous.as_json() if one.has_seats else None,
+            "new_answers": len(new),
+            "new_answers_right": sum(new),
             "seats_corrected": gained,
             "seats_spoiled": lost,
             "effective_votes": None if one.votes is None else round(one.votes, 2),
@@ -541,8 +641,7 @@ class EvalTable:
         """Return what the results mean for a decision, for each arm that is compared."""
         if self.comparisons:
             return self.comparisons.conclusions({one.arm.name: one.usd for one in self.arms})
-        pairs = [(one, self.find_equal(one)) for one in self.arms if one.arm.is_council]
-        return [self._conclude_arm(one, rival) for one, rival in pairs if rival and one.against(rival).difference.n]
+        return [found for one in self.arms if one.arm.is_council and (found := self._conclude_arm(one))]
 
     def notes(self) -> list[str]:
         """Return what weakens the results, and plainly what they do not show."""
@@ -562,16 +661,16 @@ class EvalTable:
         lines += self._conclude_members()
         if self.comparisons:
             return [*lines, blind.LIMITS]
-        lines += describe_calibration({one.arm.name: _calibrate(one) for one in self.arms})
         for one in self.arms:
             if one.unreadable:
                 unread = f"{one.unreadable} of {len(one.results)} answers have no readable final answer"
-                lines.append(f"{one.arm.name}: {unread} and count as wrong.")
-        lines.append(
-            "These figures hold for this data set and these members. They say nothing about open questions without one right "
-            "answer, about other members, or about later versions of these."
-        )
-        return lines
+                lines.append(f"{self.show(one)}: {unread} and count as wrong.")
+            if one.ambiguous:
+                unclear = f"{one.ambiguous} of {len(one.results)} answers are ambiguous"
+                lines.append(
+                    f"{self.show(one)}: {unclear} (two readings fit, or two final answers) and count as wrong."
+                )
+        return [*lines, LIMITS]
 
     def _conclude_members(self) -> Iterable[str]:
         """Say so if the arms with one model do not have the same one."""
@@ -590,7 +689,8 @@ class EvalTable:
                 continue
             rival = self.find_equal(one)
             if rival is None or not rival.results:
-                yield f"{one.arm.name}: there is no arm of equal {equal}, so nothing is concluded."
+                result = "it is not recommended" if self.find_single(one) else "nothing is concluded"
+                yield f"{one.arm.name}: there is no arm of equal {equal}, so {result}."
                 continue
             if (ratio := find_ratio(rival.total(equal), one.total(equal))) and abs(ratio - 1) > EQUAL_WITHIN:
                 yield f"{one.arm.name}: its self-consistency arm used {ratio - 1:+.0%} {equal}, so the two are not equal."
@@ -599,73 +699,192 @@ class EvalTable:
                 if below.low > above.high:
                     yield f"{one.arm.name}: trust {low} is right more often than {high}; the trust line is misleading on this data set."
 
-    def _conclude_arm(self, one: ArmResults, rival: ArmResults) -> Conclusion:
-        one, rival = one.limit_to(rival), rival.limit_to(one)
-        found, equal = one.against(rival), self.evaluation.equal
-        name, n = one.arm.name, found.difference.n
-        shares = [f"{count} of {n} questions ({_percent(count / n)})" for count in (found.right, found.base_right)]
+    def show(self, one: ArmResults) -> str:
+        """Return the name of an arm for a reader."""
+        return format_arm(one.arm.name, self.evaluation.equal)
+
+    def _conclude_arm(self, one: ArmResults) -> Conclusion | None:
+        """Return what to do about a council. The comparison with one answer decides; without it, that of equal use."""
+        single, equal = self.find_single(one), self.find_equal(one)
+        equal = equal if equal and one.against(equal).difference.n else None
+        rival = single or equal
+        if rival is None:
+            return None
+        whole, one, rival = one, one.limit_to(rival), rival.limit_to(one)
+        found, name = one.against(rival), one.arm.name
+        n, other = found.difference.n, _word_arm(rival, short=True)
+        counts = f"{name} was right on {_count(found.right, n)}, {other} on {_count(found.base_right, n)}"
+        arms = [arm for arm in (whole, single, equal) if arm]
+        is_better = found.is_decided and found.difference.mean > 0
+        pending = whole.against(equal) if is_better and equal else found
         return Conclusion(
             name,
-            f"{name} against {rival.arm.name}: one model, asked again until it used the same {equal}",
-            self._advise(one, rival, found),
-            f"{describe_certainty(found.is_decided, found.p_value)} {name} was right on {shares[0]}, {SELF_CONSISTENCY} on "
-            f"{shares[1]}. {format_difference(found.difference)}. {format_chance(found.p_value)}.",
-            self._describe_cost(one, rival),
+            f"{name}: right on {found.right} of {format_count(n, 'question')} ({_percent(found.right / n)})",
+            self._advise(one, rival, found, equal),
+            f"{describe_certainty(found.is_decided, found.p_value, n)} {counts}. {format_difference(found.difference)}. "
+            f"{format_chance(found.p_value)}.",
+            self._describe_cost(one, rival, equal),
             DECIDED_LIMITS
-            if found.is_decided
-            else format_needed(found.needed, f"{_points(found.difference.mean)} points"),
+            if pending.is_decided
+            else format_needed(
+                pending.needed,
+                pending.difference.n,
+                f"{_points(pending.difference.mean)} points",
+                _add_prices(arms),
+            ),
+            self._describe_equal(whole, equal, is_better=is_better) if equal and single else "",
+            _describe_members(whole, single),
+            _describe_votes(whole),
         )
 
-    def _advise(self, one: ArmResults, rival: ArmResults, found: Comparison) -> str:
-        """Return what to do about a council."""
-        name, n = one.arm.name, found.difference.n
+    def _advise(self, one: ArmResults, rival: ArmResults, found: Comparison, equal: ArmResults | None) -> str:
+        """Return what to do about a council that is compared with a rival, and whether equal use is as good."""
+        name, n, other = one.arm.name, found.difference.n, _word_arm(rival)
         if n < MIN_QUESTIONS:
             return describe_few(n)
-        single = self.find(SINGLE)
-        prices = {name: one.usd, SEVERAL: rival.usd}
+        prices = {name: one.usd, other: rival.usd}
         cheaper = find_cheapest(prices)
         if not found.is_decided:
-            cheapest = find_cheapest(prices | ({ONCE: single.usd} if single and single.graded else {}))
-            price = f" The cheapest is {cheapest}." if cheapest else ""
-            return (
-                f"Do not choose {name} for its accuracy: it is not shown to be right more often than {SEVERAL}.{price}"
-            )
+            better = equal if equal and equal.arm.name != rival.arm.name and _is_better(equal, rival) else None
+            if better:
+                return f"Not decided. Until then use {_word_arm(better)}: it is right more often than {other}."
+            chosen = other if rival.arm.name == SINGLE and cheaper != name else cheaper
+            return f"Not decided. Until then use {chosen}." if chosen else "Not decided."
         count = f"{abs(100 * found.difference.mean):.1f}"
-        usd = format_price(abs((one.usd or 0.0) - (rival.usd or 0.0)) * 100 / n)
         if found.difference.mean < 0:
-            if cheaper and cheaper != SEVERAL:
-                return (
-                    f"Use {name} only if its price decides. Per 100 questions, {count} fewer are right, for {usd} less."
-                )
-            dearer = " and costs more" if cheaper else ""
-            return f"Do not use {name} for questions like these: it is right less often than {SEVERAL}{dearer}."
-        if single and single.graded and not _is_better(one, single):
+            if cheaper == name:
+                saved = _per_hundred((rival.usd or 0.0) - (one.usd or 0.0), n)
+                return f"Use {name} only if its price decides. Per 100 questions, {count} fewer are right, for {saved} less."
+            price = f", for {_per_hundred((one.usd or 0.0) - (rival.usd or 0.0), n)} less" if cheaper else ""
+            return f"Do not use {name} for questions like these. Use {other}: per 100 questions, {count} more are right{price}."
+        if equal is None:
             return (
-                f"Do not choose {name} yet: it is right more often than {SEVERAL}, but it is not shown to be right more "
-                f"often than {ONCE}."
+                f"Not decided: {name} is right more often than {other}, but it is not compared with {SEVERAL} yet. Run the "
+                "same command again."
             )
-        if cheaper == SEVERAL:
-            return f"Use {name} for questions like these if that is worth its price. Per 100 questions, {count} more are right than with {SEVERAL}, for {usd} more."
-        return f"Use {name} for questions like these: it is right more often than {SEVERAL}."
+        if equal.arm.name != rival.arm.name and not _is_better(one, equal):
+            if _is_better(equal, one):
+                return f"Do not use {name} for questions like these. Use {SEVERAL}: it is right more often."
+            chosen = SEVERAL if _is_better(equal, rival) else other
+            return (
+                f"Not decided: {name} is right more often than {other}, but it is not shown to be right more often than "
+                f"{SEVERAL}. Until then use {'the latter' if chosen == SEVERAL else chosen}."
+            )
+        more = f"Per 100 questions, {count} more are right than with {other}"
+        if cheaper == other:
+            extra = (one.usd or 0.0) - (rival.usd or 0.0)
+            each = format_usd(extra / (found.right - found.base_right))
+            return (
+                f"Use {name} for questions like these if one more right answer is worth {each}. {more}, for "
+                f"{_per_hundred(extra, n)} more."
+            )
+        return f"Use {name} for questions like these. {more}."
 
-    def _describe_cost(self, one: ArmResults, rival: ArmResults) -> str:
-        """Return what equal arms cost; if their cost is what is equal, the tokens that they used for it."""
-        equal, name, tokens = self.evaluation.equal, one.arm.name, [arm.total("tokens") for arm in (one, rival)]
-        costs = f"At equal {equal}, {compare_prices(name, one.usd, SELF_CONSISTENCY, rival.usd)}."
-        if equal == "cost":
-            ratio = format_ratio(find_ratio(*tokens), "as many")
-            costs += f" {name} used {tokens[0]:,.0f} tokens and {SELF_CONSISTENCY} {tokens[1]:,.0f}{ratio}."
-        single = self.find(SINGLE)
-        if single and single.graded:
-            right = f"right on {sum(single.graded.values())} of {len(single.graded)}"
-            price = f"{NO_PRICE} is known" if single.usd is None else f"it cost {format_usd(single.usd)}"
-            costs += f" {ONCE.capitalize()} was {right}; {price}."
+    def _describe_equal(self, one: ArmResults, equal: ArmResults, *, is_better: bool) -> str:
+        """Return what the same use gives without a council, which says where its gain comes from."""
+        found, name = one.against(equal), one.arm.name
+        n = found.difference.n
+        p = f"p {format_p(found.p_value)}"
+        right = f"With the same {self.evaluation.equal}, {SEVERAL} was right on {_count(found.base_right, n)}"
+        if not found.is_decided:
+            return f"{right}. Whether {name} is better than that is not decided ({_points(found.difference.mean)} points, {p})."
+        size, span = f"{abs(100 * found.difference.mean):.1f} points", _span(found)
+        if found.difference.mean > 0:
+            gain = f": more {self.evaluation.equal} alone do not explain its gain" if is_better else ""
+            return f"{right}, {size} less than {name} ({span}, {p}){gain}."
+        return f"{right}, {size} more than {name} ({span}, {p})."
+
+    def _describe_cost(self, one: ArmResults, rival: ArmResults, equal: ArmResults | None) -> str:
+        """Return what the arms cost for 100 questions; if their cost is equal, the tokens that they used for it."""
+        name, other = one.arm.name, _word_arm(rival, short=True)
+        arms = [one, rival, *([equal] if equal and equal.arm.name != rival.arm.name else [])]
+        names = [name, *(_word_arm(arm, short=True) for arm in arms[1:])]
+        prices = ", ".join(f"{each} {_price(arm)}" for each, arm in zip(names, arms, strict=True))
+        costs = f"Per 100 questions: {prices}."
+        if (ratio := find_ratio(one.usd, rival.usd)) is not None:
+            costs += f" {name} costs {word_ratio(ratio)} {other}."
+        if equal and self.evaluation.equal == "cost":
+            tokens = [arm.total("tokens") for arm in (one.limit_to(equal), equal.limit_to(one))]
+            costs += f" {name} used {tokens[0]:,.0f} tokens and {SELF_CONSISTENCY} {tokens[1]:,.0f}."
         return costs
 
 
 SEVERAL = f"one model asked several times ({SELF_CONSISTENCY})"
 ONCE = f"one answer of one model ({SINGLE})"
-DECIDED_LIMITS = "Other questions, other members, or later versions of them: measure again then."
+DECIDED_LIMITS = "Other questions, other models, or later versions of them: measure again then."
+LIMITS = (
+    "These figures hold for these questions and these models. They say little about your own questions if these are not a "
+    "fair sample of them, and nothing about open questions, other models, or later versions of these."
+)
+
+
+def _word_arm(one: ArmResults, *, short: bool = False) -> str:
+    """Return a rival of a council in words, or its name alone."""
+    if short:
+        return SINGLE if one.arm.name == SINGLE else SELF_CONSISTENCY
+    return ONCE if one.arm.name == SINGLE else SEVERAL
+
+
+def _count(right: int, n: int) -> str:
+    return f"{right} of {n} ({_percent(right / n)})"
+
+
+def _span(found: Comparison) -> str:
+    """Return the interval of the size of a difference, in points."""
+    low, high = sorted(abs(100 * end) for end in (found.difference.low, found.difference.high))
+    return f"{low:.1f} to {high:.1f}"
+
+
+def _per_hundred(usd: float, n: int) -> str:
+    return format_usd(usd * 100 / n)
+
+
+def _price(one: ArmResults) -> str:
+    """Return what an arm costs for 100 questions."""
+    return NO_PRICE if one.usd is None or not one.results else _per_hundred(one.usd, len(one.results))
+
+
+def _add_prices(arms: Sequence[ArmResults]) -> float | None:
+    """Return what one question costs in all of these arms; None if a price is unknown or none was paid."""
+    costs = [None if one.usd is None or not one.results else one.usd / len(one.results) for one in arms]
+    return None if None in costs else math.fsum(usd or 0.0 for usd in costs) or None
+
+
+def _describe_members(one: ArmResults, single: ArmResults | None) -> str:
+    """Return how often the first answer of each seat is right, and whether single used the best of them."""
+    seats = [(seat, found) for seat in one.measure_seats() if (found := read_interval(seat["accuracy"]))]
+    if not seats:
+        return ""
+    seats.sort(key=lambda row: -row[1].mean)
+    names = [_name_seat(seat, [other for other, _ in seats]) for seat, _ in seats]
+    shares = ", ".join(f"{name} {_percent(found.mean)}" for name, (_, found) in zip(names, seats, strict=True))
+    text = f"First answers in {one.arm.name}: {shares}."
+    best, found = seats[0]
+    if single and single.members and single.members != best["members"] and found.mean > single.accuracy.mean:
+        text += f" single used {', '.join(single.members)}; measure {names[0]} as the one model too (-m)."
+    return text
+
+
+def _name_seat(seat: EvalSeat, seats: Sequence[EvalSeat]) -> str:
+    """Return the member of a seat, or the seat if several seats have its member."""
+    is_shared = sum(other["members"] == seat["members"] for other in seats) > 1
+    return seat["seat"] if is_shared or not seat["members"] else ", ".join(seat["members"])
+
+
+def _describe_votes(one: ArmResults) -> str:
+    """Return how often an answer of all seats is right, and how often one that none of them gave."""
+    if not one.has_seats:
+        return ""
+    same, new, count = one.unanimous, one.new_answers, len(one.results)
+    parts = []
+    if same.n:
+        parts.append(f"When its seats agreed ({same.n} of {count} answers), {_percent(same.mean)} were right.")
+    if new:
+        has_chair = any(result.chair for result in one.results.values())
+        told = f"In {len(new)} answers the chair gave" if has_chair else f"{len(new)} answers are"
+        right = f"{sum(new)} of these were right" if any(new) else "none of these was right"
+        parts.append(f"{told} what none of its seats had given; {right}.")
+    return " ".join(parts)
 
 
 def _is_better(one: ArmResults, other: ArmResults) -> bool:
@@ -692,20 +911,44 @@ def _points(share: float) -> str:
 
 
 def format_table(table: EvalTable) -> str:
+    """Return the result for a reader: what it is about, what it means, and the figures last."""
     arms = table.as_json()["arms"]
     notes, conclusions = table.notes(), table.conclusions()
     if table.comparisons:
         lines = align_columns([BLIND_HEAD, *map(_format_blind_row, arms)], left=(0, 1))
-        return format_report(["\n".join(lines)], notes, conclusions)
-    lines = align_columns([HEAD, *map(_format_row, arms)], left=(0, 3))
-    trust = [
-        f"  {row['arm']}: "
-        + ", ".join(f"{level} {_percent(one['mean'])} of {one['n']}" for level, one in row["trust"].items())
-        for row, one in zip(arms, table.arms, strict=True)
-        if row["trust"] and one.arm.is_council
-    ]
-    shown = ["\n".join(["right by trust level", *trust])] if trust else []
-    return format_report(["\n".join(lines), *shown], notes, conclusions)
+        return "\n\n".join([_describe_data(table), format_report(conclusions, notes, ["\n".join(lines)])])
+    equal = table.evaluation.equal
+    columns = [column for column in COLUMNS if column.head in ALWAYS or any(map(column.read, arms))]
+    heads = ("arm", *(column.head for column in columns))
+    rows = [(format_arm(arm["arm"], equal), *(column.read(arm) for column in columns)) for arm in arms]
+    tables = ["\n".join(align_columns([heads, *rows], left=(0,)))]
+    if compared := [row for arm in arms for row in _format_comparisons(arm, equal)]:
+        tables.append("\n".join(align_columns([COMPARISON_HEAD, *compared], left=(0, 1))))
+    if trusted := [arm for arm in arms if len(arm["trust"]) > 1 and arm["protocol"] != sampling.NAME]:
+        tables.append("\n".join(["right by trust level", *map(_format_trust, trusted)]))
+    legend = [ARM_TERM, *((column.head, column.term) for column in columns if column.term)]
+    legend += [*(COMPARISON_TERMS if compared else []), *_explain_calibration(arms, equal)]
+    return "\n\n".join([_describe_data(table), format_report(conclusions, notes, tables, legend)])
+
+
+def _describe_data(table: EvalTable) -> str:
+    """Return the data set with its number of questions and its date, and the models of each arm."""
+    chosen = table.evaluation
+    members: dict[str, list[str]] = {}  # the arms by their models
+    for one in table.arms:
+        seats = list(dict.fromkeys(name for result in one.results.values() for name in result.members))
+        chairs = sorted({result.chair for result in one.results.values() if result.chair})
+        named = ", ".join(seats) + (f", with the chair {', '.join(chairs)}" if chairs else "")
+        members.setdefault(named, []).append(SELF_CONSISTENCY if one.arm.equals else one.arm.name)
+    date = f", answered on {table.answered}" if table.answered else ""
+    first = f"{chosen.dataset or 'evaluation'}: {format_count(len(chosen.items), 'question')}{date}"
+    rows = [(", ".join(dict.fromkeys(names)), named) for named, names in members.items() if named]
+    return "\n".join([first, *format_columns(rows)])
+
+
+def _format_trust(arm: EvalArm) -> str:
+    levels = (f"{level} {_percent(one['mean'])} of {one['n']}" for level, one in arm["trust"].items())
+    return f"  {arm['arm']}: {', '.join(levels)}"
 
 
 def align_columns(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
@@ -725,22 +968,6 @@ def format_comparison(found: ComparisonObject | None) -> tuple[str, ...]:
         return ("",) * 4
     flips = (str(found["wrong_to_right"]), str(found["right_to_wrong"]))
     return (_points(difference.mean), format_p_cell(found["p_value"]), *flips)
-
-
-def _format_row(row: EvalArm) -> tuple[str, ...]:
-    accuracy, against = row["accuracy"], row["against"]
-    beside = format_comparison(against)
-    return (
-        row["arm"],
-        _percent(accuracy["mean"]),
-        _format_span(accuracy),
-        against["arm"] if against and any(beside) else "",
-        *beside,
-        *_format_use(row),
-        _or_empty(row["effective_votes"], ".1f"),
-        _or_empty(row["brier"], ".3f"),
-        format_calibration(row["calibration"]),
-    )
 
 
 def format_calibration(found: CalibrationObject | None) -> str:
@@ -771,6 +998,11 @@ def describe_calibration(found: Mapping[str, CalibrationObject | None]) -> Itera
         yield f"ECE is never 0: shares of votes that are exactly right would show, by chance, {', '.join(exact)}."
 
 
+def _explain_calibration(arms: Sequence[EvalArm], equal: str) -> list[tuple[str, str]]:
+    found = {format_arm(arm["arm"], equal): arm["calibration"] for arm in arms}
+    return [("", line) for line in describe_calibration(found)]
+
+
 def _format_span(shown: IntervalObject) -> str:
     return f"{_percent(shown['low'])}-{_percent(shown['high'])}" if read_interval(shown) else ""
 
@@ -779,22 +1011,59 @@ def _format_use(row: EvalArm) -> tuple[str, str, str]:
     return f"{row['tokens']:,}", f"{row['calls']:,}", NO_PRICE if row["usd"] is None else f"{row['usd']:.4f}"
 
 
-HEAD = (
-    "arm",
-    "right",
-    "95 %",
-    "against",
-    "points",
-    "p",
-    "✗→✓",
-    "✓→✗",
-    "tokens",
-    "calls",
-    "$",
-    "votes",
-    "Brier",
-    "ECE, 95 %",
-)
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table of arms, with its meaning."""
+
+    head: str
+    read: Callable[[EvalArm], str]
+    term: str = ""
+
+
+COLUMNS = (
+    Column("right", lambda arm: _percent(arm["accuracy"]["mean"])),
+    Column("95 %", lambda arm: _format_span(arm["accuracy"]), "the true share of right answers is in it, with 95 % confidence"),
+    Column("ambiguous", lambda arm: str(arm["ambiguous"] or ""), "answers with two readings, or two final answers; they count as wrong"),
+    Column("unreadable", lambda arm: str(arm["unreadable"] or ""), "answers without a final answer; they count as wrong"),
+    Column("$ per 100", lambda arm: _format_price_of_hundred(arm), "dollars for 100 questions"),
+    Column("$", lambda arm: _format_use(arm)[2]),
+    Column("tokens", lambda arm: _format_use(arm)[0]),
+    Column("calls", lambda arm: _format_use(arm)[1]),
+    Column("seats agree", lambda arm: _format_of(arm["unanimous"]), "right answers among those that all seats gave at last"),
+    Column("no seat", lambda arm: str(arm["new_answers"] or ""), "answers that none of the seats gave; they have no votes"),
+    Column("votes", lambda arm: _or_empty(arm["effective_votes"], ".1f"), "how many independent votes the seats are worth, by the errors they share"),
+    Column("Brier", lambda arm: _or_empty(arm["brier"], ".3f"), "how far the share of votes is from right (1) or wrong (0), squared; 0 is best"),
+    Column("ECE, 95 %", lambda arm: format_calibration(arm["calibration"]), "how far the share of votes is from the share of right answers; lower is better"),
+)  # fmt: skip
+ARM_TERM = ("arm", "one way to answer all questions: a council, whose seats are taken by models, or one model")
+ALWAYS = ("right", "95 %", "$ per 100", "$", "tokens", "calls")
+COMPARISON_HEAD = ("arm", "against", "points", "95 %", "p", "only it right", "only other right", "")
+COMPARISON_TERMS = [
+    ("points", "right answers per 100 questions more (+) or fewer (-) than the other arm, on the same questions"),
+    ("p", "how often chance alone would show so large a difference"),
+]
+
+
+def _format_comparisons(arm: EvalArm, equal: str) -> Iterable[tuple[str, ...]]:
+    """Yield the comparisons of an arm: with one answer first, which decides, then with the arm of equal use."""
+    found = {one["arm"]: one for one in (arm["against_single"], arm["against"]) if one}
+    for name, one in found.items():
+        if interval := read_interval(one["difference"]):
+            points, p, *flips = format_comparison(one)
+            span = f"{_points(interval.low)} to {_points(interval.high)}"
+            decided = "decided" if one["decided"] else "not decided"
+            yield (format_arm(arm["arm"], equal), format_arm(name, equal), points, span, p, *flips, decided)
+
+
+def _format_price_of_hundred(arm: EvalArm) -> str:
+    usd, count = arm["usd"], arm["answered"]
+    return NO_PRICE if usd is None else _per_hundred(usd, count).removeprefix("$") if count else ""
+
+
+def _format_of(shown: IntervalObject | None) -> str:
+    return f"{_percent(shown['mean'])} of {shown['n']}" if shown and shown["n"] else ""
+
+
 BLIND_HEAD = (
     *("arm", "against", "preferred", "95 %", "p", "won-tie-lost", "inconsistent", "absent", "agree", "score", "words"),
     *("equal length", "tokens", "calls", "$"),

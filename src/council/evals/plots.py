@@ -15,6 +15,7 @@ from typing import Any
 from council.engine.layout import format_count
 from council.errors import UsageError
 from council.evals import sampling
+from council.evals.conclusions import format_arm
 from council.evals.statistics import Interval, format_p, read_interval
 from council.runs.eval_object import BlindArm, EvalArm, EvalObject
 
@@ -35,7 +36,7 @@ WIDTH, NARROW_WIDTH = 7.0, 5.2  # inches of a figure, and of one with a single p
 LINE_HEIGHT, ROW_GAP = 0.16, 0.14  # inches of a line of text, and between two rows
 MAX_COLUMNS, MANY_PANELS = 3, 9  # of small multiples; with more panels there is one column more
 NAME_WIDTH, PANEL_NAME_WIDTH = 26, 21  # characters of a line of the name of an arm, beside a row and above a panel
-MIN_SPAN, SPAN_STEP = 0.1, 0.05  # of the axis of differences
+MIN_SPAN, SPAN_STEP = 0.3, 0.1  # of the axis of differences: the same one for most results
 
 
 def write_plots(result: EvalObject, folder: Path) -> list[Path]:
@@ -48,17 +49,17 @@ def write_plots(result: EvalObject, folder: Path) -> list[Path]:
 def draw_plots(result: EvalObject) -> Iterable[tuple[str, Any]]:
     """Yield the figure of each plot that the result has something for, with its name."""
     arms = [arm for arm in result["arms"] if arm["accuracy"]["mean"] is not None]
-    if rows := [row for arm in arms if (row := _compare(arm, arms))]:
+    if rows := [row for arm in arms for row in _compare(arm, arms, result)]:
         yield "differences", _draw_forest(rows, DIFFERENCES)
     elif arms:
         rows = [
-            Row(arm["arm"], interval, f"n = {interval.n}", False)
+            Row(format_arm(arm["arm"], result["equal"]), interval, f"n = {interval.n}", False)
             for arm in arms
             if (interval := read_interval(arm["accuracy"]))
         ]
         yield "accuracy", _draw_forest(rows, ACCURACY)
     if calibrated := [arm for arm in arms if arm["reliability"]]:
-        yield "reliability", _draw_reliability(calibrated)
+        yield "reliability", _draw_reliability(calibrated, result["equal"])
     if trusted := [arm for arm in arms if len(arm["trust"]) > 1 and arm["protocol"] != sampling.NAME]:
         yield "trust", _draw_trust(trusted)
     blind = {arm["arm"]: found for arm in result["arms"] if (found := arm.get("blind"))}
@@ -117,7 +118,7 @@ class Forest:
 
 
 DIFFERENCES = Forest(
-    "Is the arm right more often than the one it has to beat?",
+    "Is the first of the two right more often?",
     "difference in points, on the same {}, with 95 % interval",
     0.0,
     ("right less often", "right more often"),
@@ -131,18 +132,21 @@ PREFERENCE = Forest(
 )
 
 
-def _compare(arm: EvalArm, arms: Sequence[EvalArm]) -> Row | None:
-    """Return the row of the paired difference of an arm; None if it is compared with none."""
-    against = arm["against"]
-    interval = read_interval(against["difference"]) if against else None
-    if not against or not interval:
-        return None
-    base = next((one for one in arms if one["arm"] == against["arm"]), None)
-    shares = [_percent(one["accuracy"]["mean"]) for one in (arm, base) if one]
-    text = f"{' against '.join(shares)}\n{100 * interval.mean:+.1f} points, p {format_p(against['p_value'])}"
-    name, rival = arm["arm"], against["arm"]
-    rival = rival.removesuffix(f"={name}")  # the arm with the same use as a council has its name
-    return Row(f"{name}\nagainst {rival}", interval, text, against["decided"])
+def _compare(arm: EvalArm, arms: Sequence[EvalArm], result: EvalObject) -> Iterable[Row]:
+    """Yield the rows of the paired differences of an arm: to one answer of one model first, then at equal use."""
+    equal = result["equal"]
+    shares = {one["arm"]: _percent(one["accuracy"]["mean"]) for one in arms}
+    compared = {one["arm"]: one for one in (arm.get("against_single"), arm["against"]) if one}
+    for rival, found in compared.items():
+        if interval := read_interval(found["difference"]):
+            both = " against ".join(shares[name] for name in (arm["arm"], rival) if name in shares)
+            points = f"{100 * interval.mean:+.1f} points, p {format_p(found['p_value'])}"
+            name = f"{format_arm(arm['arm'], equal)}\nagainst {format_arm(rival, equal)}"
+            yield Row(name, interval, f"{_word_decided(found['decided'])}\n{both}\n{points}", found["decided"])
+
+
+def _word_decided(is_decided: bool) -> str:
+    return "decided" if is_decided else "NOT DECIDED"
 
 
 def _prefer(name: str, found: BlindArm) -> Row | None:
@@ -150,13 +154,13 @@ def _prefer(name: str, found: BlindArm) -> Row | None:
     if interval is None:
         return None
     counts = f"{found['won']} won, {found['ties']} tied, {found['lost']} lost"
-    text = f"{counts}\n{_percent(interval.mean)}, p {format_p(found['p_value'])}"
+    text = f"{_word_decided(found['decided'])}\n{counts}\n{_percent(interval.mean)}, p {format_p(found['p_value'])}"
     return Row(f"{name}\nagainst {found['against']}", interval, text, found["decided"])
 
 
 def _draw_forest(rows: Sequence[Row], forest: Forest) -> Any:
     names = [_wrap(row.name, NAME_WIDTH) for row in rows]
-    lines = max(name.count("\n") + 1 for name in names)
+    lines = max(text.count("\n") + 1 for text in (*names, *(row.text for row in rows)))
     figure, axes = _make_figure(WIDTH, 1.35 + (LINE_HEIGHT * lines + ROW_GAP) * len(rows))
     low, high = _find_limits([row.interval for row in rows], forest.zero)
     for place, row in enumerate(rows):
@@ -177,8 +181,7 @@ def _draw_forest(rows: Sequence[Row], forest: Forest) -> Any:
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(_format_points if forest is DIFFERENCES else _format_percent)
     label = forest.label.format(_count_questions(rows))
-    legend = "\n(filled: decided; hollow: not decided)" if forest.zero is not None else ""
-    axes.set_xlabel(label + legend)
+    axes.set_xlabel(label)
     _set_title(figure, forest.title)
     return figure
 
@@ -193,8 +196,8 @@ def _find_limits(intervals: Sequence[Interval], zero: float | None) -> tuple[flo
     """Return the ends of the axis: all shares, or around no difference as far as the intervals reach."""
     if zero is None:
         return -0.02, 1.02
-    reach = max(MIN_SPAN, *(abs(end - zero) for one in intervals for end in (one.low, one.high)))
-    reach = SPAN_STEP * math.ceil(reach / SPAN_STEP + 0.2)
+    farthest = max(abs(end - zero) for one in intervals for end in (one.low, one.high))
+    reach = max(MIN_SPAN, SPAN_STEP * math.ceil(farthest / SPAN_STEP))
     return zero - reach, zero + reach
 
 
@@ -207,8 +210,8 @@ def _draw_interval(axes: Any, interval: Interval, place: float, *, is_filled: bo
 # Small multiples: a panel for each arm
 
 
-def _draw_reliability(arms: Sequence[EvalArm]) -> Any:
-    figure, panels = _make_panels(len(arms), height=2.3)
+def _draw_reliability(arms: Sequence[EvalArm], equal: str) -> Any:
+    figure, panels = _make_panels(len(arms), height=2.6)
     for axes, arm in zip(panels, arms, strict=False):
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", zorder=1)
         for row in arm["reliability"]:
@@ -216,7 +219,7 @@ def _draw_reliability(arms: Sequence[EvalArm]) -> Any:
                 axes.plot([share, share], [interval.low, interval.high], color=INK, linewidth=1.4, zorder=3)
                 axes.plot([share], [interval.mean], "s", color=INK, markersize=5.5, zorder=4)
                 axes.annotate(f"{interval.n}", (share, interval.mean), **BESIDE)
-        _set_panel_title(axes, arm, len(arms), _describe_calibration(arm))
+        _set_panel_title(axes, format_arm(arm["arm"], equal), len(arms), _describe_calibration(arm))
         axes.set_xlim(-0.04, 1.24)  # room for the number beside the last point
         axes.set_ylim(-0.04, 1.06)
         axes.set_xticks([0, 0.5, 1])
@@ -226,13 +229,19 @@ def _draw_reliability(arms: Sequence[EvalArm]) -> Any:
         axes.grid(axis="y", color=PALE, linewidth=0.6)
     figure.supylabel("percent right", fontsize=10)
     figure.supxlabel(
-        "share of the votes for the answer, in percent\n(dashed: exactly right; numbers: answers; lines: 95 % intervals)",
+        "share of the votes for the answer, in percent\n"
+        "(dashed: where the share of votes equals the share right;\n"
+        "beside a mark: number of answers; lines: 95 % intervals)",
         fontsize=10,
     )
-    _set_title(figure, "Is an answer right as often as its share of the votes says?")
+    _set_title(figure, RELIABILITY_TITLE)
     return figure
 
 
+RELIABILITY_TITLE = (
+    "Is an answer right as often as its share of the votes says?\n"
+    "This is about trust in the votes, not which is right more often."
+)
 BESIDE: Mapping[str, Any] = {
     "xytext": (6, 0),
     "textcoords": "offset points",
@@ -265,8 +274,8 @@ def _draw_trust(arms: Sequence[EvalArm]) -> Any:
         axes.set_xticks([0, 0.5, 1])
         axes.xaxis.set_major_formatter(_format_percent)
         axes.grid(axis="x", color=PALE, linewidth=0.6)
-        _set_panel_title(axes, arm, len(arms))
-    figure.supxlabel("percent right, with 95 % interval (numbers: answers)", fontsize=10)
+        _set_panel_title(axes, arm["arm"], len(arms))
+    figure.supxlabel("percent right, with 95 % interval (on the right: number of answers)", fontsize=10)
     _set_title(figure, "Are answers with more trust right more often?")
     return figure
 
@@ -288,8 +297,8 @@ def _make_panels(count: int, height: float) -> tuple[Any, list[Any]]:
     return figure, panels
 
 
-def _set_panel_title(axes: Any, arm: EvalArm, count: int, more: str = "") -> None:
-    lines = [_wrap(arm["arm"], PANEL_NAME_WIDTH), *filter(None, [more])]
+def _set_panel_title(axes: Any, name: str, count: int, more: str = "") -> None:
+    lines = [_wrap(name, PANEL_NAME_WIDTH), *filter(None, [more])]
     axes.set_title("\n".join(lines), fontsize=8.5 if count > MANY_PANELS else 10)
 
 

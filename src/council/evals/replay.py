@@ -311,7 +311,8 @@ def format_replay(found: Replay, seed: int = 0) -> str:
         share = " ".join(_format_accuracy(row["accuracy"]))
         agreement.append(f"{AGREEMENT_WORDS[row['agreement']]}: {share} of {row['accuracy']['n']} right")
     conclusion = _conclude(found, report)
-    return format_report(["\n".join(lines), "\n".join(agreement)], _note(report), [conclusion] if conclusion else [])
+    tables = ["\n".join(lines), "\n".join(agreement)]
+    return format_report([conclusion] if conclusion else [], _note(report), tables)
 
 
 HEAD = ("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier", "ECE, 95 %")
@@ -363,12 +364,12 @@ def _conclude(found: Replay, report: ReplayObject) -> Conclusion | None:
     if n < MIN_QUESTIONS:
         advice = describe_few(n)
     elif not beside["decided"]:
-        advice = f"Do not combine these {models} by a rule for accuracy: none is shown to be right more often than {best} alone."
+        advice = f"Not decided: no rule over these {models} is shown to be right more often than {best} alone. Until then use {best}."
     elif difference.mean > 0:
         advice = f"Combine these {models} by {rule}: it is right more often than {best}, the best of them alone."
     else:
         advice = f"Ask {best} alone: no rule over these {models} is right as often."
-    sure = describe_certainty(beside["decided"], beside["p_value"])
+    sure = describe_certainty(beside["decided"], beside["p_value"], n)
     right, best_right = (sum(found.arms[name].right) for name in (rule, BEST))
     counts = f"{rule} is right on {right} of {n} questions, {best} on {best_right}."
     chosen = f" It has the most right answers of {format_count(len(compared), 'rule')}, which is partly chance."
@@ -382,5 +383,5 @@ def _conclude(found: Replay, report: ReplayObject) -> Conclusion | None:
         f"Recorded answers have no price. A rule needs the answers of all {models} to each question; {best} alone is one.",
         "Other models, or other questions: record their answers and repeat this."
         if beside["decided"]
-        else format_needed(needed, f"{100 * difference.mean:+.1f} points"),
+        else format_needed(needed, n, f"{100 * difference.mean:+.1f} points"),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import random
 import sys
 import tomllib
@@ -20,7 +19,18 @@ from types import FrameType
 from typing import Any, Literal, TypedDict
 
 from council.engine.records import ReportObject
-from council.evals.statistics import bootstrap_mean, read_interval
+from council.evals.review_measures import (
+    NEAR_LINES,
+    Reviewed,
+    SupportObject,
+    count_judges,
+    count_split,
+    count_support,
+    format_share,
+    measure_support,
+    read_judges,
+)
+from council.evals.statistics import bootstrap_mean
 from council.runs.batch_rows import InputRow
 from council.runs.eval_object import IntervalObject
 from council.settings.private_files import make_named_folder, open_named_file
@@ -30,7 +40,6 @@ BENCH = "bench:review"
 PROGRAMS_FILE = Path(__file__).with_name("programs.toml")
 FILE_NAME = "program.py"
 MAX_STEPS = 20_000  # lines that the checks of a program may run; a mutant may loop forever
-NEAR_LINES = 1  # a finding this close to the bug counts as a hit
 BUGS_PER_PROGRAM = 2
 
 
@@ -190,33 +199,12 @@ def make_bench_row(case: Case, options: Json) -> InputRow:
 # Measures
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
-    """A case with the findings of its review: for each, how many judges support it, and whether it hits the bug."""
-
-    case: Case
-    findings: tuple[tuple[int, bool], ...]
-    judges: int
-
-    def is_found(self, support: int) -> bool:
-        return any(hit and holders >= support for holders, hit in self.findings)
-
-
 def read_review(case: Case, report: ReportObject) -> Reviewed:
     rows = [
-        (max(1, len(one["found_by"])), case.is_hit(one["line"], one["quote"] if one["verified"] else ""))
+        (count_support(one), case.is_hit(one.get("line"), one.get("quote", "") if one["verified"] else ""))
         for one in report["findings"]
     ]
-    return Reviewed(case, tuple(rows), max([1, *(int(one["of"]) for one in report["findings"])]))
-
-
-class SupportObject(TypedDict):
-    """The measures of the findings that at least `support` judges hold."""
-
-    support: int
-    recall: IntervalObject  # the share of bugs that they report
-    precision: IntervalObject  # the share of them that report a bug
-    f1: float | None
+    return Reviewed(bool(case.line), tuple(rows), read_judges(report))
 
 
 class GroupingMeasure(TypedDict):
@@ -240,61 +228,39 @@ class BenchObject(TypedDict):
     grouping: GroupingMeasure | None
 
 
-def measure_support(reviews: Sequence[Reviewed]) -> list[SupportObject]:
-    """Return recall and precision by the number of judges that hold a finding, with intervals."""
-    rows: list[SupportObject] = []
-    for support in range(1, count_judges(reviews) + 1):
-        recall = bootstrap_mean([one.is_found(support) for one in reviews if one.case.line])
-        precision = bootstrap_mean([hit for one in reviews for holders, hit in one.findings if holders >= support])
-        p, r = precision.mean, recall.mean
-        f1 = None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
-        rows.append({"support": support, "recall": recall.as_json(), "precision": precision.as_json(), "f1": f1})
-    return rows
-
-
-def count_judges(reviews: Sequence[Reviewed]) -> int:
-    return max((one.judges for one in reviews), default=0)
-
-
 def summarize_bench(reviews: Sequence[Reviewed], grouping: GroupingMeasure | None = None) -> BenchObject:
     """Return the result of a bench as the object `council.review-bench/1`."""
-    clean = [one for one in reviews if not one.case.line]
-    bugs = [one for one in reviews if one.case.line]
+    clean = [one for one in reviews if not one.has_bug]
     return {
         "schema": "council.review-bench/1",
         "programs": len(reviews),
-        "bugs": len(bugs),
+        "bugs": len(reviews) - len(clean),
         "controls": len(clean),
         "judges": count_judges(reviews),
         "by_support": measure_support(reviews),
         "controls_with_findings": bootstrap_mean([bool(one.findings) for one in clean]).as_json(),
-        "split_bugs": sum(sum(hit for _, hit in one.findings) > 1 for one in bugs),
+        "split_bugs": count_split(reviews),
         "grouping": grouping,
     }
 
 
 def format_bench(result: BenchObject) -> str:
-    def share(shown: IntervalObject) -> str:
-        interval = read_interval(shown)
-        if interval is None:
-            return "no case"
-        return f"{100 * interval.mean:.0f} % ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
-
     lines = [f"{'found by':<10}{'recall':>18}{'precision':>18}{'F1':>7}"]
     for row in result["by_support"]:
         f1 = "" if row["f1"] is None else f"{row['f1']:.2f}"
         lines.append(
-            f"{row['support']} or more".ljust(10) + f"{share(row['recall']):>18}{share(row['precision']):>18}{f1:>7}"
+            f"{row['support']} or more".ljust(10)
+            + f"{format_share(row['recall']):>18}{format_share(row['precision']):>18}{f1:>7}"
         )
     lines += [
         "",
         f"- {result['bugs']} programs with one bug, {result['controls']} without; 95 % intervals in brackets.",
-        f"- programs without a bug that got findings: {share(result['controls_with_findings'])}.",
+        f"- programs without a bug that got findings: {format_share(result['controls_with_findings'])}.",
         f"- bugs that were reported as several findings: {result['split_bugs']}.",
     ]
     if grouping := result["grouping"]:
         lines.append(
-            f"- grouping rule: of the pairs it joins {share(grouping['precision'])} report one bug; of the pairs that report one bug it joins {share(grouping['recall'])}."
+            f"- grouping rule: of the pairs it joins {format_share(grouping['precision'])} report one bug; of the pairs that report one bug it joins {format_share(grouping['recall'])}."
         )
     lines.append(
         "- A mutant is a simple bug in a small program. Real defects are harder to find, so expect lower figures."

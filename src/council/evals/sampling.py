@@ -6,7 +6,7 @@ With one seat and one sample it is a single model, with more samples self-consis
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -36,6 +36,9 @@ class VoteOptions(Options):
         default="exact", description="How an answer is read: exact, numeric or choice; blind: not at all."
     )
     choices: tuple[str, ...] = Field(default=(), description="The choices of the question.")
+    items: Literal["", "ordered", "set"] = Field(
+        default="", description="Of an answer that is a list: whether the order counts."
+    )
 
 
 async def vote(council: Council, **options: Any) -> Verdict:
@@ -53,7 +56,7 @@ async def vote(council: Council, **options: Any) -> Verdict:
             used += chosen.per_call + chosen.per_input * usage.input + chosen.per_output * usage.output
         if is_enough(chosen, len(said), used):
             break
-    return decide(chosen, said)
+    return decide(chosen, said, council.question.text)
 
 
 def is_enough(chosen: VoteOptions, rounds: int, used: float) -> bool:
@@ -63,15 +66,22 @@ def is_enough(chosen: VoteOptions, rounds: int, used: float) -> bool:
     return not used or used + used / rounds / 2 >= chosen.budget
 
 
-def decide(chosen: VoteOptions, said: list[Round[None]]) -> Verdict:
-    """Return the text of the first holder of the plurality, with the votes as details."""
+def decide(chosen: VoteOptions, said: list[Round[None]], question: str = "") -> Verdict:
+    """Return the text of the first holder of the plurality, with the votes as details.
+
+    An answer that is ambiguous or cannot be read is an abstention.
+    """
     grader = chosen.grader if chosen.grader in GRADERS else "exact"
     spoken = [(f"{name}-s{n}", one) for n, round_ in enumerate(said, 1) for name, one in round_.items()]
-    votes = [Vote(name, read_answer(one.said, grader, chosen.choices), one.seat.vendor) for name, one in spoken]
+    read = {
+        name: read_answer(one.said, grader, chosen.choices, question=question, items=chosen.items)
+        for name, one in spoken
+    }
+    votes = [Vote(name, read[name].answer, one.seat.vendor) for name, one in spoken]
     found = elect_by_plurality(votes)
     texts = {name: one.said for name, one in spoken}
     text = texts[found.holders[0] if found.holders else spoken[0][0]]
-    rows = [{"seat": vote.voter, "answer": vote.answer} for vote in votes]
+    rows = [{"seat": vote.voter, "answer": vote.answer, "ambiguous": read[vote.voter].is_ambiguous} for vote in votes]
     return Verdict(
         text,
         agreement=measure_agreement([vote.answer for vote in votes if vote.answer]),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from council.errors import PacketRefused, UsageError, option
+from council.errors import PacketRefused, UsageError, option, wording
 from council.packet.accepted_secrets import Baseline, FoundSecret, Verdict, count_secrets, hash_value
 from council.packet.files import (
     Unreadable,
@@ -282,7 +282,9 @@ class Gate:
             self.files_over_limit = 0
         if self.secret_locations:
             listed = join_first(list(self.secret_locations), MAX_LISTED_SECRETS)
-            accept = "; accept false alarms with `council packet --accept-secret REASON`" if self.found_secrets else ""
+            command = "accept false alarms with `council packet --accept-secret REASON`"
+            words = wording(python=command, cli=command, http="the user can accept false alarms with `council packet`")
+            accept = f"; {words}" if self.found_secrets else ""
             if accept and self.baseline and self.baseline.base is not None:
                 accept += f', which counts with {option("base")} once "{redact_text(self.baseline.base)[:80]}" has it'
             untrusted = f"; {self.describe_untrusted()}" if self.untrusted else ""

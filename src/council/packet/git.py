@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import selectors
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -23,6 +24,7 @@ from council.packet.secret_filter import redact_text
 
 GIT_TIMEOUT_S = 30.0
 MAX_OUTPUT_BYTES = 16_000_000  # bytes of output
+STREAM_BLOCK_BYTES = 65_536
 PINNED_CONFIG = {  # what no option of the calls decides
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
@@ -61,6 +63,10 @@ class GitFailed(UsageError):
 
 class OutputTooLarge(UsageError):
     """The output of git exceeds the limit."""
+
+
+class GitTimedOut(UsageError):
+    """Git took too long."""
 
 
 MAX_COMMITS = 50
@@ -116,20 +122,30 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A work tree and a folder in it; paths are relative to that folder."""
+    """A work tree and a folder in it; paths are relative to that folder. A bare repository has no work tree."""
 
     root: Path
     top: Path
     overrides: Mapping[str, str] = field(default_factory=dict)
+    is_bare: bool = False
 
     def run(self, *args: str, stdin: bytes = b"", max_bytes: int | None = None, is_search: bool = False) -> bytes:
         """Return the output of git.
 
         A search may find nothing, and only the first `max_bytes` of its output are read.
         """
-        env = _build_environment({**PINNED_CONFIG, **self.overrides})
-        argv = ["git", "--no-pager", "--no-optional-locks", "--literal-pathspecs", f"--work-tree={self.top}", *args]
+        argv, env = self._build_call(args)
         return _run_git(argv, self.root, env, stdin, max_bytes or MAX_OUTPUT_BYTES, is_search=is_search)
+
+    def stream(self, *args: str) -> Generator[bytes, None, None]:
+        """Yield the parts of git's output between NUL bytes as they arrive. Close the iterator to end git early."""
+        argv, env = self._build_call(args)
+        return _stream_git(argv, self.root, env)
+
+    def _build_call(self, args: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        places = [f"--git-dir={self.root}"] if self.is_bare else []
+        argv = ["git", "--no-pager", "--no-optional-locks", "--literal-pathspecs", *places, f"--work-tree={self.top}"]
+        return [*argv, *args], _build_environment({**PINNED_CONFIG, **self.overrides})
 
     def resolve_commit(self, ref: str) -> str:
         """Return the id of a commit, or raise UsageError. A ref that looks like an option is rejected."""
@@ -198,7 +214,7 @@ class Repo:
 
     def from_top(self) -> Repo:
         """Return the same repository with paths relative to its top."""
-        return Repo(self.top, self.top, self.overrides)
+        return Repo(self.top, self.top, self.overrides, self.is_bare)
 
     def list_untracked(self) -> list[str]:
         return sorted(_split_names(self.run("ls-files", "-z", "--others", "--exclude-standard", "--", ".")))
@@ -269,6 +285,17 @@ def find_repo(root: Path) -> Repo | None:
     return Repo(root, top, _disable_filters(bare.run("config", "--list", "--name-only", "-z")))
 
 
+def find_history(root: Path) -> Repo | None:
+    """Return the repository of a folder with paths relative to its top, or None. A bare repository counts too."""
+    root = root.resolve()
+    is_bare = not os.path.lexists(root / ".git") and all((root / name).is_dir() for name in ("objects", "refs"))
+    if is_bare and (root / "HEAD").is_file():
+        bare = Repo(root, root, is_bare=True)
+        return replace(bare, overrides=_disable_filters(bare.run("config", "--list", "--name-only", "-z")))
+    repo = find_repo(root)
+    return repo.from_top() if repo else None
+
+
 def find_top(root: Path) -> Path | None:
     """Return the top folder of the repository that contains a folder, or None."""
     return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
@@ -312,23 +339,10 @@ def _run_git(
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stderr_file:
         stdin_file.write(stdin)
         stdin_file.seek(0)
-        try:
-            # A new process group, so that children of git are killed with it.
-            process = subprocess.Popen(
-                argv,
-                cwd=folder,
-                env=env,
-                stdin=stdin_file,
-                stdout=subprocess.PIPE,
-                stderr=stderr_file,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            why = (error.strerror or "unknown") if isinstance(error, OSError) else "invalid argument"
-            raise GitFailed(f"git cannot be started ({why}): install it, or name fewer files") from error
+        process = _start_git(argv, folder, env, stdin_file, stderr_file)
         out, late = _read_output(process, max_bytes)
         if late:
-            raise UsageError(f"git took longer than {GIT_TIMEOUT_S:.0f} s: name a smaller target")
+            raise GitTimedOut(f"git took longer than {GIT_TIMEOUT_S:.0f} s: name a smaller target")
         if is_search and (len(out) > max_bytes or process.returncode == NOTHING_FOUND):
             return out[:max_bytes]
         if len(out) > max_bytes:
@@ -336,6 +350,53 @@ def _run_git(
         if process.returncode:
             raise GitFailed(f"git failed: {_read_first_line(stderr_file)}")
         return out
+
+
+def _stream_git(argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> Generator[bytes, None, None]:
+    with tempfile.TemporaryFile() as stderr_file:
+        process = _start_git(argv, folder, env, subprocess.DEVNULL, stderr_file)
+        try:
+            assert process.stdout
+            with process.stdout as stream:
+                yield from _split_stream(stream)
+            if process.wait():
+                raise GitFailed(f"git failed: {_read_first_line(stderr_file)}")
+        finally:
+            if process.poll() is None:
+                _kill(process)
+                process.wait()
+
+
+def _split_stream(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield the parts of a stream between NUL bytes. Only the time that git needs for the next bytes is limited."""
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while True:
+            if not selector.select(GIT_TIMEOUT_S):
+                raise GitTimedOut(f"git took longer than {GIT_TIMEOUT_S:.0f} s: name a smaller target")
+            block = os.read(stream.fileno(), STREAM_BLOCK_BYTES)
+            if not block:
+                break
+            *parts, rest = (rest + block).split(b"\0")
+            if len(rest) > MAX_OUTPUT_BYTES:
+                raise OutputTooLarge(f"git output is over {MAX_OUTPUT_BYTES // 1_000_000} MB: name a smaller target")
+            yield from parts
+    if rest:
+        yield rest
+
+
+def _start_git(
+    argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: IO[bytes] | int, stderr: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    try:
+        # A new process group, so that children of git are killed with it.
+        return subprocess.Popen(
+            argv, cwd=folder, env=env, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        why = (error.strerror or "unknown") if isinstance(error, OSError) else "invalid argument"
+        raise GitFailed(f"git cannot be started ({why}): install it, or name fewer files") from error
 
 
 def _read_output(process: subprocess.Popen[bytes], max_bytes: int) -> tuple[bytes, bool]:

@@ -331,7 +331,9 @@ def _format_no_question(verb: Verb | None, prefixed: Choice | None) -> str:
     if prefixed and not verb:
         return f"no question was given after {prefixed.why}: add one"
     example = f"council {verb.task} recent" if verb else 'council "Which queue fits us?"'
-    return f"no question was given: add one, for example {example}"
+    words = f"add one, for example {example}"
+    fix = wording(python=words, cli=words, http='put it into "question"')
+    return f"no question was given: {fix}"
 
 
 # Verbs of the judges.

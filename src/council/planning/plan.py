@@ -29,6 +29,7 @@ from council.engine.plan_object import (
     Task,
 )
 from council.engine.prompting import build_dossier
+from council.engine.response_format import ResponseFormat
 from council.errors import CouncilError, SearchNotEnabled, UsageError, option, word_for, wording
 from council.members.base import Member
 from council.money import equal_work_cost, format_usd
@@ -128,7 +129,10 @@ class Plan:
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
     look: PlanLook | None = None
     redact_lookups: bool = False
+    look_folder: str = ""  # of the look-ups, if it is not that of the run
     check: bool = False  # the answer is checked by two other seats and corrected
+    response_format: ResponseFormat | None = None  # the JSON that the answer is written in
+    request: Json | None = None  # the request of /v1/responses that the run answers, without its input
     excluded_vendors: tuple[str, ...] = ()  # by `--exclude-family`
     batch: BatchLabel | None = None  # of a row of a batch
     attachments: tuple[PlanAttachment, ...] = ()
@@ -193,6 +197,8 @@ class Plan:
             plan["look"] = self.look
         if self.check:
             plan["check"] = True
+        if self.response_format:
+            plan["response_format"] = {"type": self.response_format.kind, "name": self.response_format.name}
         if self.prices:
             plan["prices"] = dict(self.prices)
         if self.attachments:
@@ -220,7 +226,10 @@ class Plan:
             spending=self.spending,
             batch=self.batch,
             look=("redact" if self.redact_lookups else "refuse") if self.look else None,
+            look_folder=self.look_folder,
             check=self.check,
+            response_format=self.response_format.as_json() if self.response_format else None,
+            request=self.request,
             cache_points=self.cache_points,
         )
 
@@ -246,6 +255,7 @@ class Material:
     attachments: tuple[tuple[str, str | bytes], ...] = ()  # name of each attached file, and its text or its bytes
     look: bool | None = False  # whether seats may read the project first; None: if the question names it
     names_files: bool = True  # whether words of the question may name files; if not, nothing of the folder is read
+    folder: Path | None = None  # of the files, if it is not that of the run; nothing in it is trusted
 
 
 def read_request(
@@ -333,6 +343,7 @@ async def make_plan(
     window: Callable[[str], int | None] = lambda name: None,
     on_seated: Callable[[Iterable[str]], None] | None = None,
     cap: Cap | None = None,
+    response_format: ResponseFormat | None = None,
 ) -> Plan:
     """Make the plan of an intent, within a cap. `on_seated` gets the members asked first, if nothing is refused."""
     protocol = protocols.get_protocol(intent.protocol)
@@ -351,7 +362,7 @@ async def make_plan(
     roster = _mark_small_seats(roster, member)
     options = _fill_options(chosen, panel, roster, equal_work_price)
     seat_warnings = _check_seat_flags(protocol, roster, settings)
-    look = _plan_lookups(protocol, roster, question, where.folder, material)
+    look = _plan_lookups(protocol, roster, question, material.folder or where.folder, material)
     check = _plan_check(protocol, settings)
 
     tokens = _limit_packet(settings.packet_tokens, question, roster, window)
@@ -362,7 +373,17 @@ async def make_plan(
         on_seated(seat.member for seat in roster.seats)
 
     timeouts = settings.phase_timeouts()
-    given = RehearsalInput(protocol, roster, question, dict(options), packet, timeouts, look is not None, check)
+    given = RehearsalInput(
+        protocol,
+        roster,
+        question,
+        dict(options),
+        packet,
+        timeouts,
+        look is not None,
+        check,
+        response_format=response_format,
+    )
 
     async def rehearse(word_share: float = 1.0) -> Rehearsal:
         return await rehearse_paths(replace(given, word_share=word_share), settings.effort, member)
@@ -447,7 +468,9 @@ async def make_plan(
         trusted=tuple(settings.trusted.destinations) if settings.trusted else (),
         look=look,
         redact_lookups=material.redact,
+        look_folder=str(material.folder or ""),
         check=check,
+        response_format=response_format,
         excluded_vendors=settings.excluded_vendors,
         attachments=attachments,
     )
@@ -658,7 +681,7 @@ async def _build_packet(
         material.selection or material.targets or question.target or question.text
         if material.names_files
         else Selection(),
-        where.folder,
+        material.folder or where.folder,
         task=question.task,
         spec=material.spec,
         decisions=material.decisions,
@@ -673,7 +696,7 @@ async def _build_packet(
         left_out=material.left_out,
         attachments=material.attachments,
         tokens=tokens,
-        trust=TrustSource(where.env, where.settings.trust_flags),
+        trust=None if material.folder else TrustSource(where.env, where.settings.trust_flags),
     )
     is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
     is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)

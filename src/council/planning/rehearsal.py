@@ -16,6 +16,7 @@ from council.engine.ledger import Ledger, NullStore
 from council.engine.plan_object import PlanPhase, PlanWarmStart
 from council.engine.prompting import Prompts
 from council.engine.reply_form import LONGEST_PATH
+from council.engine.response_format import ResponseFormat
 from council.errors import CouncilError, EngineError
 from council.events import Entry
 from council.members.scripted import example_value
@@ -70,6 +71,7 @@ class RehearsalInput:
     look: bool = False
     check: bool = False
     word_share: float = 1.0
+    response_format: ResponseFormat | None = None
 
     def cache_key(self) -> tuple[object, ...]:
         """Return everything that the protocol can read: the question's text only if the flow depends on it."""
@@ -81,7 +83,8 @@ class RehearsalInput:
         asked = (text, question.task, question.target, question.domain)
         clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(self.timeouts.items()))
         options = json.dumps(self.options, sort_keys=True, default=repr)
-        return self.protocol, self.roster, asked, packet, options, clocks, self.check, self.word_share
+        written = self.response_format.digest if self.response_format else ""
+        return self.protocol, self.roster, asked, packet, options, clocks, self.check, self.word_share, written
 
 
 class PromptContext(TypedDict):
@@ -185,9 +188,10 @@ async def rehearse(
         timeouts=given.timeouts,
         keeps_conversations=protocol.keeps_conversations,
     )
+    response_format = given.response_format and replace(given.response_format, is_checked=False)
     try:
         async with asyncio.timeout(MAX_REHEARSAL_S):
-            verdict = await run_flow(protocol, council, options, check=given.check)
+            verdict = await run_flow(protocol, council, options, check=given.check, response_format=response_format)
         if not isinstance(verdict, Verdict):
             raise EngineError(
                 f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'
@@ -237,6 +241,8 @@ def make_fake_caller(agree: bool, options: Json) -> CarryOut:
         name, schema = step.ask.schema_name, step.ask.schema
         n, asked[name] = asked[name], asked[name] + 1
         await asyncio.sleep(0)  # let parallel asks start before the first answer
+        if step.is_json:
+            return Outcome("ok", "{}", served_by=step.chain[0])
         reply = example_value(schema, agree) if schema else None
         if reply and step.reply:
             reply = step.reply.rehearse(reply, options, agree=agree, n=n)

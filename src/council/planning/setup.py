@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, TypeVar, cast
 
 from council.calling.budget import NO_SPENDING_PLAN, SpendingPlan
 from council.events import dump_fields
@@ -13,6 +13,9 @@ from council.planning.estimate import CachePoints
 from council.settings import LastingFlags
 from council.store.interface import Record
 from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped
+
+if TYPE_CHECKING:
+    from council.engine.response_format import ResponseFormat, StoredFormat
 
 T = TypeVar("T")
 
@@ -70,7 +73,10 @@ class RunSetup:
     spending: SpendingPlan = NO_SPENDING_PLAN
     batch: BatchLabel | None = None
     look: Literal["redact", "refuse"] | None = None  # what look-ups do with secrets; None: there are no look-ups
+    look_folder: str = ""  # of the look-ups, if it is not that of the run
     check: bool = False
+    response_format: StoredFormat | None = None
+    request: Json | None = None  # the request of /v1/responses that the run answers, without its input
     cache_points: CachePoints = field(default_factory=dict)
     version: str = ""  # that made the run
     rules: int | None = None  # number of the rules and prompts of that version
@@ -112,6 +118,13 @@ class RunSetup:
     def changed_seats(self) -> Mapping[str, Sequence[str]]:
         """Return the seats that a fork gave another member, with their phases before the fork."""
         return self.fork.get("others", {}) if self.fork else {}
+
+    def load_response_format(self) -> ResponseFormat | None:
+        if not self.response_format:
+            return None
+        from council.engine.response_format import ResponseFormat  # only with a response format
+
+        return ResponseFormat.load(self.response_format)
 
     def as_json(self) -> Json:
         """Return the form in which it is stored."""

@@ -21,6 +21,7 @@ from council.types import Json, Packet, Seat, Verdict
 if TYPE_CHECKING:
     from council.engine.minutes import Minutes, StatementMinutes
     from council.engine.records import AttackPoint, ReportObject, SeatFields
+    from council.engine.response_format import ResponseFormat
 
 # Definition
 
@@ -117,14 +118,27 @@ def load_reference(reference: Any) -> Any:
     return load_attribute(reference) if isinstance(reference, str) else reference
 
 
-async def run_flow(protocol: Protocol, council: Any, options: Json, *, check: bool = False) -> Verdict:
-    """Run a protocol, and the check of its answer if one is asked for."""
+async def run_flow(
+    protocol: Protocol,
+    council: Any,
+    options: Json,
+    *,
+    check: bool = False,
+    response_format: ResponseFormat | None = None,
+) -> Verdict:
+    """Run a protocol, then the check of its answer and the call that writes it as JSON if they are asked for."""
     verdict = await protocol.load()(council, **options)
-    if not check or not isinstance(verdict, Verdict):
+    if not isinstance(verdict, Verdict):
         return verdict
-    from council.protocols.common.check import check_verdict  # only with --check
+    if check:
+        from council.protocols.common.check import check_verdict  # only with --check
 
-    return await check_verdict(council, verdict)
+        verdict = await check_verdict(council, verdict)
+    if response_format:
+        from council.protocols.common.answer_format import format_answer  # only with a response format
+
+        await format_answer(council, verdict, response_format)
+    return verdict
 
 
 class ReportView:

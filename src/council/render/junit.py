@@ -41,7 +41,9 @@ def _build_verdict_case(report: ReportObject) -> Xml.Element:
     """Build the verdict case: FAIL and DISAGREE fail, a WARN fails only through its findings."""
     case = _build_case("verdict", "council")
     verdict = report["verdict"]
-    if report["status"] != "complete":
+    if report["status"] is None:
+        _add_result(case, "error", "the run has not ended", "running", "")
+    elif report["status"] != "complete":
         _add_result(case, "error", f"the run is {report['status']}", report["status"], "")
     elif verdict is None:
         _add_result(case, "skipped", "no verdict", "", "")

@@ -35,7 +35,7 @@ from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
 from council.render.tail import format_tail
 from council.text_cleanup import clean, quote_tail_lines
-from council.types import Json
+from council.types import FORMAT_PHASE, Json
 from council.wording import Wording
 
 MISSING_MARK = "! "  # starts a line about a missing part
@@ -214,10 +214,11 @@ def _describe_silence(minutes: Minutes, wording: Wording, name: str, was_held: b
 def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
     """Return the phases to show; without the last phase if it is the chair's, because its statement is the answer."""
     phases = minutes.rounds
+    written = [phases.pop()] if phases and phases[-1].name == FORMAT_PHASE else []
     chair = minutes.chair.name if minutes.chair else None
     if phases and minutes.status == "complete" and phases[-1].asked == [chair]:
         phases.pop()
-    return phases
+    return [*phases, *written]
 
 
 def _list_facts(minutes: Minutes, value: ReportObject, wording: Wording) -> list[tuple[str, str]]:
@@ -230,7 +231,7 @@ def _list_facts(minutes: Minutes, value: ReportObject, wording: Wording) -> list
     facts = [
         ("protocol", f"{value['protocol']}{wording.colon}{minutes.plan.get('why') or t('as_asked')}"),
         ("fork", format_fork(minutes)),
-        ("status", t(f"status_{value['status']}")),
+        ("status", t(f"status_{value['status']}") if value["status"] else ""),
         ("verdict", value["verdict"]),
         ("outcome", value["outcome"]),
         ("trust", format_trust_fact(value["trust"], wording)),

@@ -43,6 +43,7 @@ VerdictList = Literal[
 ]
 ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repository
 FREE_VENDORS = ("local", "scripted", "human")
+NO_TRUST: TrustRow = {"level": None, "because": [], "in_favour": [], "facts": []}  # of a run that has not ended
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
 VERDICT_LISTS: tuple[VerdictList, ...] = get_args(VerdictList)
 
@@ -70,19 +71,20 @@ def _collect_fields(minutes: Minutes) -> Json:
     degraded = build_degraded_rows(minutes)
     trust = compute_trust(minutes, degraded)
     answer = answer_text(minutes, trust)
+    ending = {} if minutes.active else verdict  # a run that is continued has the verdict of its last end
     return {
         "schema": "council.report/1",
         "run": minutes.run,
         "name": minutes.name,
-        "status": "incomplete" if minutes.status == "running" else minutes.status,
+        "status": _find_status(minutes),
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
-        "verdict": verdict.get("verdict"),
-        "outcome": verdict.get("outcome"),
-        "confidence": limit_confidence(verdict.get("confidence"), trust.level),
-        "trust": _build_trust(trust),
+        "verdict": ending.get("verdict"),
+        "outcome": ending.get("outcome"),
+        "confidence": limit_confidence(ending.get("confidence"), trust.level),
+        "trust": NO_TRUST if minutes.active else _build_trust(trust),
         **({"notes": verdict["notes"]} if verdict.get("notes") else {}),
         "answer": answer,
-        "tail": build_tail(minutes, trust, find_wording(minutes)),
+        "tail": [] if minutes.active else build_tail(minutes, trust, find_wording(minutes)),
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
@@ -176,6 +178,13 @@ def dump_report(value: ReportObject) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
+def _find_status(minutes: Minutes) -> str | None:
+    """Return the status of a run that has ended, or whose process has; None while it waits or works."""
+    if minutes.active:
+        return None
+    return "incomplete" if minutes.status == "running" else minutes.status
+
+
 def _build_trust(trust: Trust) -> TrustRow:
     english = load_wording("en")
     return {
@@ -187,7 +196,12 @@ def _build_trust(trust: Trust) -> TrustRow:
 
 
 def answer_text(minutes: Minutes, trust: Trust | None = None) -> str:
-    """Return the answer with its assessment; for a run that was killed before it had one, how far it got."""
+    """Return the answer with its assessment; for a run that was killed before it had one, how far it got.
+
+    A run that has not ended has none.
+    """
+    if minutes.active:
+        return ""
     if minutes.status == "running" and minutes.answered_count:
         return _describe_progress(minutes)
     answer = quote_tail_lines(str(minutes.verdict.get("answer") or ""))

@@ -5,7 +5,7 @@ scripts/make_schemas.py generates their JSON Schemas. Needs pydantic: import it 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, Self
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self
 
 from pydantic import (
     BaseModel,
@@ -48,6 +48,7 @@ class Part(BaseModel):
     """A part of the report. It keeps fields that are not declared. `part["name"]` returns plain data."""
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+    ADDED_FIELDS: ClassVar[tuple[str, ...]] = ()  # always there, but absent in objects of older versions
 
     @field_validator("*", mode="wrap")
     @classmethod
@@ -64,6 +65,9 @@ class Part(BaseModel):
         """Describe a field that may be absent by its type alone, without its default."""
         schema = handler.resolve_ref_schema(handler(core))
         schema.pop("additionalProperties", None)
+        required = {*schema.get("required", ()), *cls.ADDED_FIELDS}
+        if required:
+            schema["required"] = [name for name in schema["properties"] if name in required]
         for value in schema.get("properties", {}).values():
             if value.pop("default", "") is None:
                 choices = [choice for choice in value.pop("anyOf") if choice != {"type": "null"}]
@@ -218,7 +222,7 @@ class TrustFactRow(Part):
 class Trust(Part):
     """How far to trust the answer, computed from the facts of the run; never a model's claim about itself."""
 
-    level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
+    level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None = Field(description="Null until the run has ended.")
     because: list[str] = Field(
         description="Decisions that turned out wrong, then every reason that limits the level, which HIGH has none of."
     )
@@ -559,11 +563,13 @@ UNKNOWN_TRUST = Trust(level="LOW", because=["made by a version that did not comp
 class Report(Part):
     """The report of a run, as `council.convene` returns it and --json prints it, for every status."""
 
+    ADDED_FIELDS = ("trust", "tail", "chair")
+
     schema_name: Literal["council.report/1"] = Field(alias="schema")
     run: Name = Field(description="The id of the run.")
     name: str
-    status: Literal["complete", "incomplete", "failed"] = Field(
-        description="complete: the last step finished, possibly with absent seats; failed: no seat answered."
+    status: Literal["complete", "incomplete", "failed"] | None = Field(
+        description="complete: the last step finished, possibly with absent seats; failed: no seat answered; null: the run has not ended."
     )
     task: Literal["ask", "validate", "brainstorm", "research"]
     protocol: Name
@@ -657,7 +663,8 @@ class Report(Part):
         raise error
 
     def __repr__(self) -> str:
-        words = (self.run, self.status, self.protocol, self.verdict, self.outcome, f"trust {self.trust.level}")
+        trust = f"trust {self.trust.level}" if self.trust.level else ""
+        words = (self.run, self.status or "unfinished", self.protocol, self.verdict, self.outcome, trust)
         return f"<Report {' '.join(filter(None, words))}>"
 
     def __str__(self) -> str:
@@ -687,6 +694,8 @@ REFUSED_STATES = {
 
 def explain_status(report: Report) -> errors.CouncilError:
     """Return the exception that says why a run is not complete."""
+    if report.status is None:
+        return errors.RunIncomplete(f"run {report.run} has not ended: wait for it")
     if report.status == "failed":
         return _explain_failure(report)
     cause = next((row for row in report.degraded if row.seat is None and row.state in STOPPED_BY), None)

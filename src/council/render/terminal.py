@@ -125,6 +125,8 @@ def _format_amount(cost: CostRow) -> str:
 
 
 def _list_next_steps(report: ReportObject, report_path: str) -> list[str]:
+    if report["status"] is None:
+        return [f"watch: council watch {report['run']}"]
     if report["status"] != "complete":
         return [f"resume: council resume {report['run']}"]
     return [f"report {single_line(report_path, 400)}"] if report_path else ["council open", 'council -c "…"']

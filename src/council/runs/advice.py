@@ -18,7 +18,7 @@ from council.errors import UsageError
 from council.planning.facts import CALCULATION, has_checkable_answer
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import Plan, asks_short_fact
-from council.runs.eval_object import EvalArm, EvalObject, StoredEval
+from council.runs.eval_object import EvalArm, EvalObject, HistoryEvalObject, StoredEval, StoredHistoryEval
 from council.settings.config_files import data_folder, write_private
 from council.types import Json
 
@@ -29,6 +29,7 @@ CHECKED = "refine"
 STOPPING = "adaptive"
 WITH_EXCHANGE = ("collaborative", "adversarial")  # their seats read each other
 MAX_EXTRA_COST = 1.6  # of the advised protocol for an open question, relative to the one that the words choose
+SCHEMAS = ("council.eval/1", "council.history-eval/1")  # of the results that are kept
 SELF_CONSISTENCY = "self-consistency="  # start of the name of the arm that a council has to beat
 COPIES = (
     "all seats have one member, and one member that attacks and rewrites its own answer costs less than an exchange "
@@ -151,22 +152,27 @@ def results_folder(env: Mapping[str, str]) -> Path:
     return data_folder(env) / "evals"
 
 
-def save_result(env: Mapping[str, str], result: EvalObject, folder: Path, at: float) -> None:
+def save_result(env: Mapping[str, str], result: EvalObject | HistoryEvalObject, folder: Path, at: float) -> None:
     """Keep the result of an evaluation for advice and for the web page. The same folder of output replaces it."""
     place = str(folder.resolve())
     id_ = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     path = results_folder(env) / f"{id_}.json"
-    stored: StoredEval = {"id": id_, "at": at, "folder": place, **result}
+    stored = {"id": id_, "at": at, "folder": place, **result}
     write_private(path, json.dumps(stored, ensure_ascii=False))
 
 
 def list_results(env: Mapping[str, str]) -> list[StoredEval]:
-    """Return the kept results, newest first. A file that cannot be read is left out."""
-    found: list[StoredEval] = []
+    """Return the kept results of evaluations on questions, newest first."""
+    return [one for one in list_all_results(env) if one["schema"] == "council.eval/1"]
+
+
+def list_all_results(env: Mapping[str, str]) -> list[StoredEval | StoredHistoryEval]:
+    """Return the kept results of all evaluations, newest first. A file that cannot be read is left out."""
+    found: list[StoredEval | StoredHistoryEval] = []
     for path in sorted(results_folder(env).glob("*.json")):
         with suppress(OSError, ValueError):
             value: Any = json.loads(path.read_text(encoding="utf-8"))
             schema, id_ = (value.get("schema"), value.get("id")) if isinstance(value, dict) else ("", "")
-            if schema == "council.eval/1" and id_ == path.stem:
+            if schema in SCHEMAS and id_ == path.stem:
                 found.append(value)
     return sorted(found, key=lambda one: -float(one["at"]))

@@ -80,6 +80,8 @@ class BatchSettings:
     seed: str = ""  # decides the order of labels in every run; empty: random
     waves: Waves | None = None  # send requests through the batch interfaces of vendors
     is_evaluation: bool = False  # lists of runs leave out its runs
+    # By row id: the folder of its files, if that is not the folder of the run. Then each row is planned by itself.
+    folders: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +197,16 @@ class QuestionBatch:
             intent, _ = read_request(
                 [text],
                 {} if own else select_protocol_options(options),
-                _make_material(options),
+                self._make_material(row, options),
                 protocol=protocol,
                 verbose=False,
-                folder=convener.folder,
+                folder=self.settings.folders.get(row.id, convener.folder),
                 known=known,
                 can_search=lambda: can_search(convener.settings, convener.env, convener.folder),
             )
             fixed = {name: value for name, value in options.items() if name not in MATERIAL_OPTIONS}
-            key = json.dumps([intent.protocol, intent.task, fixed], sort_keys=True)
+            place = str(self.settings.folders.get(row.id, ""))
+            key = json.dumps([intent.protocol, intent.task, fixed, place], sort_keys=True)
             if key not in groups:
                 plan = await self._plan(convener, row)
                 convener.check_plan(plan)
@@ -266,6 +269,16 @@ class QuestionBatch:
             return flags
         return {**flags, "max_cost": limit, "is_row": True}
 
+    def _make_material(self, row: Row, options: Mapping[str, Any]) -> Material:
+        kept = {name: options[name] for name in ("spec", "base", "redact", "skip_secrets", "look") if options.get(name)}
+        return Material(
+            **kept,
+            decisions=tuple(options.get("decisions") or ()),
+            stdin=options.get("material"),
+            match=not options.get("no_match"),
+            folder=self.settings.folders.get(row.id),
+        )
+
     def _make_label(self, row: Row) -> BatchLabel:
         run = execution.make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
         label: BatchLabel = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
@@ -283,7 +296,7 @@ class QuestionBatch:
             select_protocol_options(options),
             protocol=options.get("protocol"),
             verbose=bool(options.get("verbose")),
-            material=_make_material(options),
+            material=self._make_material(row, options),
             strict=bool(options.get("strict")),
             after=options.get("continues"),
             will_run=will_run,
@@ -387,7 +400,7 @@ class QuestionBatch:
             states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
             self.progress.exit_codes.add(exit_code(minutes.status, minutes.stopped, states))
             reason = single_line(minutes.reason or minutes.status)
-        return EndedRow(row.id, minutes.run, report["status"], row.hash, reason, report, usd)
+        return EndedRow(row.id, minutes.run, str(report["status"]), row.hash, reason, report, usd)
 
     async def _ask(self, row: Row, stop: StopEvent) -> tuple[Minutes | None, bool]:
         """Continue the run of a row, or start it. Return its minutes, and False if it is to be continued later."""
@@ -534,9 +547,3 @@ def select_protocol_options(options: Mapping[str, Any]) -> Json:
     names = [row["name"] for row in flag_table().rows if options.get(row["name"]) is not None]
     on = {name: options[name] for name in names if options[name] is not False or name in negatable_options()}
     return on | dict(options.get("options") or {})
-
-
-def _make_material(options: Mapping[str, Any]) -> Material:
-    kept = {name: options[name] for name in ("spec", "base", "redact", "skip_secrets", "look") if options.get(name)}
-    decisions = tuple(options.get("decisions") or ())
-    return Material(**kept, decisions=decisions, stdin=options.get("material"), match=not options.get("no_match"))

@@ -63,6 +63,8 @@ def verdict_exit_code(report: ReportObject, fail_on: str | None) -> int:
 
 def _find_inconclusive(report: ReportObject) -> tuple[int, str] | None:
     """Return code and reason if the run cannot be gated, else None; also for `never`, which waives findings only."""
+    if report["status"] is None:
+        return EXIT_PARTIAL, "inconclusive: the run has not ended"
     if report["status"] != "complete":
         states = [seat["state"] for seat in report["seats"] if seat["state"] not in OK_STATES]
         return exit_code(report["status"], "", states), f"inconclusive: the run is {report['status']}"

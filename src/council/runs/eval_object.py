@@ -1,8 +1,10 @@
-"""The object `council.eval/1`: the result of an evaluation, which advice and the web page read."""
+"""The objects `council.eval/1` and `council.history-eval/1`: results of evaluations, which advice and the page read."""
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 from council.types import Json
 
@@ -32,10 +34,15 @@ class ComparisonObject(TypedDict):
     least_questions: int | None
 
 
-class RivalComparison(ComparisonObject):
-    """A comparison with the arm that a council has to beat. The ratios are for the questions that both answered."""
+class ArmComparison(ComparisonObject):
+    """A comparison with another arm."""
 
     arm: str
+
+
+class RivalComparison(ArmComparison):
+    """A comparison with the arm that a council has to beat. The ratios are for the questions that both answered."""
+
     tokens_ratio: float | None
     usd_ratio: float | None  # None if a price is unknown
 
@@ -113,6 +120,14 @@ class BlindObject(JudgeUse):
     unfinished: int
 
 
+class EvalSeat(TypedDict):
+    """What one seat of a council answered by itself, before it saw the others."""
+
+    seat: str
+    members: list[str]
+    accuracy: IntervalObject  # of its first answers
+
+
 class EvalArm(TypedDict):
     """The results of one arm."""
 
@@ -122,12 +137,18 @@ class EvalArm(TypedDict):
     answered: int
     accuracy: IntervalObject
     unreadable: int
+    ambiguous: int  # answers that two readings fit, or with two final answers
     members: list[str]
     tokens: int
     calls: int
     usd: float | None
     seconds: float
     against: RivalComparison | None
+    against_single: RivalComparison | None  # of a council, if `single` is an arm
+    seats: list[EvalSeat]  # empty for an arm with one seat
+    unanimous: IntervalObject | None  # the share of right answers among those that all seats gave
+    new_answers: int  # that none of the seats gave, but the chair; they have no share of votes
+    new_answers_right: int
     seats_corrected: int
     seats_spoiled: int
     effective_votes: float | None
@@ -147,6 +168,7 @@ class EvalObject(TypedDict):
     questions: int
     seed: int
     equal: str
+    answered: str | None  # the date of the newest answer
     unfinished: int
     members: list[str]
     arms: list[EvalArm]
@@ -154,8 +176,79 @@ class EvalObject(TypedDict):
     conclusions: list[str]
 
 
+class HistorySupport(TypedDict):
+    """The measures of the findings that at least `support` judges hold."""
+
+    support: int
+    found: int  # bugs
+    recall: IntervalObject  # the share of bugs that they report
+    by_chance: float | None  # the share of bugs that the same findings would report at random changed lines
+    precision: IntervalObject  # the share of findings on bugs that report one; a lower bound
+
+
+class HistorySeat(TypedDict):
+    """What one seat found by itself."""
+
+    seat: str
+    members: list[str]
+    recall: IntervalObject
+
+
+class HistoryArm(TypedDict):
+    """The results of one arm."""
+
+    arm: str
+    protocol: str
+    options: Json
+    reviews: int
+    judges: int
+    members: list[str]
+    by_support: list[HistorySupport]
+    seats: list[HistorySeat]  # empty for one judge
+    findings_per_review: float | None
+    controls_with_findings: IntervalObject
+    controls_with_critical: IntervalObject
+    fail_on_bugs: IntervalObject  # the share of reviews with the verdict FAIL
+    fail_on_controls: IntervalObject
+    tokens: int
+    calls: int
+    usd: float | None
+    usd_per_review: float | None
+    usd_per_bug: float | None  # that was found
+    seconds: float
+    against: ArmComparison | None
+    runs: dict[str, str]  # by case
+    hits: dict[str, bool]  # by case with a bug
+
+
+class HistoryEvalObject(TypedDict):
+    """The result of an evaluation on the history of a repository."""
+
+    schema: Literal["council.history-eval/1"]
+    dataset: str
+    since: str
+    seed: int
+    questions: int  # reviewed commits
+    bugs: int
+    controls: int
+    without_bug: int  # commits whose fixes a person labelled as no bug, or as unclear
+    near_lines: int  # how far a finding may be from the line of a bug
+    unfinished: int
+    members: list[str]
+    arms: list[HistoryArm]
+    conclusions: list[str]
+
+
 class StoredEval(EvalObject):
     """A kept result of an evaluation, and the folder of its output."""
+
+    id: str
+    at: float
+    folder: str
+
+
+class StoredHistoryEval(HistoryEvalObject):
+    """A kept result of an evaluation on a history, and the folder of its output."""
 
     id: str
     at: float

@@ -107,10 +107,15 @@ def _filter_status(status: str | None) -> dict[str, str]:
 
 async def add_states(store: RunStore, rows: Sequence[StoredRun]) -> list[RunRow]:
     """Return listed runs with their status now, and whether they can be continued."""
-    return [
-        {**row, "status": now.status, "running": now.is_running, "unfinished": now.stored is not RunStatus.COMPLETE}
-        for row, now in zip(rows, await store.states_of(rows), strict=True)
-    ]
+    return [_add_state(row, now) for row, now in zip(rows, await store.states_of(rows), strict=True)]
+
+
+def _add_state(row: StoredRun, now: RunState) -> RunRow:
+    """Return a listed run with its status now. A run that is continued has no result until it ends again."""
+    if now.is_active:
+        row = {**row, "trust": None, "verdict": None, "outcome": None, "confidence": None}
+    is_unfinished = now.stored is not RunStatus.COMPLETE
+    return {**row, "status": now.status, "running": now.is_running, "unfinished": is_unfinished}
 
 
 class AttemptContent(TypedDict):
@@ -387,11 +392,23 @@ class RunRecords:
         return options | {"record_weights": await load_weights(self.store)}
 
     async def minutes(self, run: str) -> Minutes:
-        return await self.fold(await self.entries(run))
+        minutes, _ = await self.load_minutes(run)
+        return minutes
 
-    async def fold(self, entries: Sequence[Entry]) -> Minutes:
-        """Return the minutes of stored events, with the outcomes of the run and of those that it builds on."""
+    async def load_minutes(self, run: str) -> tuple[Minutes, list[Entry]]:
+        """Return the minutes of a run as it is now, and its events."""
+        state = await self.run_state(run)  # first: a run that ends in between has not ended, as its reader sees it
+        entries = (await self.store.load(state.run)).entries
+        return await self.fold(entries, state), entries
+
+    async def fold(self, entries: Sequence[Entry], state: RunState | None = None) -> Minutes:
+        """Return the minutes of stored events, with the outcomes of the run and of those that it builds on.
+
+        `state` is that of the run before its events were read.
+        """
         minutes = Minutes.fold(entries)
+        if state and state.is_active:
+            minutes.active = "running" if state.is_running else "queued"
         if minutes.run:
             minutes.outcomes = await self.store.load_outcomes(minutes.run)
         return minutes

@@ -14,6 +14,7 @@ from council import events as ev
 from council import protocols
 from council.engine.council import Council
 from council.engine.ledger import Ledger
+from council.engine.response_format import ResponseFormat
 from council.errors import BudgetSpent, ChairAbsent, CouncilError, QuorumLost, RunOwned, StoreError, UnknownRun
 from council.language import detect_language
 from council.protocols.options import parse_options
@@ -94,11 +95,18 @@ class Ending:
     reason: str = ""
 
 
-async def run_protocol(council: Council, protocol: protocols.Protocol, options: Json, *, check: bool = False) -> Ending:
+async def run_protocol(
+    council: Council,
+    protocol: protocols.Protocol,
+    options: Json,
+    *,
+    check: bool = False,
+    response_format: ResponseFormat | None = None,
+) -> Ending:
     """Run the protocol. Return a digest as its ending if the budget, the chair or the quorum is lost."""
     values = dict(parse_options(protocol.name, council.question.task, options, protocol.load_options()))
     try:
-        verdict = await protocols.run_flow(protocol, council, values, check=check)
+        verdict = await protocols.run_flow(protocol, council, values, check=check, response_format=response_format)
     except BudgetSpent as spent:
         return replace(_end_early(council, "budget", str(spent)), status="incomplete")
     except ChairAbsent as lost:

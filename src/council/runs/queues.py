@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 
-from council.errors import UsageError
+from council.errors import UsageError, wording
 from council.planning.setup import RunSetup
 from council.settings.catalogue import LOCAL_MEMBER, split_member
 from council.store.run_store import RunStore
@@ -49,7 +49,7 @@ async def choose_queue(store: RunStore, setup: RunSetup, priority: int | None) -
     if why and not await has_worker(store, queue):
         raise UsageError(
             f'the run cannot be queued, because {why} and no worker of the queue "{queue}" is alive: '
-            "start `council serve worker` on this machine, or run it without --detach"
+            f"start `council serve worker` on this machine{wording(python='', cli=', or run it without --detach')}"
         )
     return replace(setup, queue=queue, priority=priority or 0)
 

@@ -248,7 +248,8 @@ class RunContext:
 
     def make_effects(self, setup: RunSetup, folder: Path) -> Effects:
         async def run_lookup(wanted: LookupQuery) -> Sequence[LookupRow]:
-            return await asyncio.to_thread(look, folder, dict(wanted), redact=setup.look != "refuse")
+            place = Path(setup.look_folder) if setup.look_folder else folder
+            return await asyncio.to_thread(look, place, dict(wanted), redact=setup.look != "refuse")
 
         effects: Effects = {"look": run_lookup}
         provider = setup.options.get("search")

@@ -23,6 +23,7 @@ from council.engine.ledger import Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.plan_object import Conversation, PlanObject
 from council.engine.prompting import Prompts
+from council.engine.response_format import ResponseFormat
 from council.errors import (
     BudgetSpent,
     ConfigError,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from council.runs.waves import Waves
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
+MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 
 
 class Convener(RunRecords):
@@ -214,11 +216,12 @@ class Convener(RunRecords):
         preview: bool = False,
         will_run: bool = False,
         folder: Path | None = None,
+        response_format: ResponseFormat | None = None,
     ) -> Plan:
         """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the
         run's. A preview leaves settings out that need trust.
         """
-        folder = folder or self.folder
+        folder, material = folder or self.folder, material or Material()
         if not preview:
             self._require_trust()
         known, options = protocols.protocol_names(protocol), dict(flags or {})
@@ -226,10 +229,10 @@ class Convener(RunRecords):
         intent, material = read_request(
             words,
             {} if own else options,
-            material or Material(),
+            material,
             protocol=protocol,
             verbose=verbose,
-            folder=folder,
+            folder=material.folder or folder,
             known=known,
             can_search=lambda: can_search(self.settings, self.env, folder),
         )
@@ -245,7 +248,8 @@ class Convener(RunRecords):
             settings = inherit_exclusion(settings, earlier[0].plan.get("exclude_family") or ())
             context = select_turns(read_turns(earlier))
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
-            material = replace(material, earlier=context.files, left_out=context.skipped)
+            left_out = (*material.left_out, *context.skipped)
+            material = replace(material, earlier=(*material.earlier, *context.files), left_out=left_out)
             earlier_wrong = tuple(list_wrong_runs(record.run, earlier[0].outcomes))
         if self.settings.model_lists and any(map(self.env.get, self.run_context.vendor_keys)):
             await self.run_context.refresh_models()
@@ -260,6 +264,7 @@ class Convener(RunRecords):
             window=self.context_window,
             on_seated=on_seated,
             cap=cap,
+            response_format=response_format,
         )
         make_within_cap = partial(plan_within_cap, where=where, make=make)
         plan = await (
@@ -362,6 +367,17 @@ class Convener(RunRecords):
                 await self.store.write(run, [("detach", (json.dumps(record.setup | given, ensure_ascii=False),))])
         return run
 
+    async def requeue_after_close(self, run: str) -> str:
+        """Queue an unfinished run, also if the process that has just closed it still writes its report."""
+        for _ in range(MAX_REQUEUE_ATTEMPTS):
+            try:
+                return await self.requeue(run)
+            except RunOwned:
+                if (await self.run_state(run)).is_open:
+                    raise
+                await asyncio.sleep(REQUEUE_INTERVAL_S)
+        return await self.requeue(run)
+
     async def find_missing_keys(self, run: str) -> list[str]:
         """Return the API key variables that a run needs and that are not set. Raise if its settings need trust."""
         record = await self.store.load(await self.resolve_run(run))
@@ -422,7 +438,16 @@ class Convener(RunRecords):
         options = parse_options(protocol.name, question.task, setup.options, protocol.load_options())
         timeouts, look = self.settings.phase_timeouts(), setup.look is not None
         given = RehearsalInput(
-            protocol, roster, question, dict(options), setup.packet, timeouts, look, setup.check, words
+            protocol,
+            roster,
+            question,
+            dict(options),
+            setup.packet,
+            timeouts,
+            look,
+            setup.check,
+            words,
+            setup.load_response_format(),
         )
         rehearsal = await rehearse_paths(given, self.settings.effort, self.members)
         earlier = setup.fork["earlier"] if setup.fork else ()
@@ -550,7 +575,7 @@ class Convener(RunRecords):
             council.carry_out = partial(_skip_step, refusal)
         setup = RunSetup.of(ledger.record)
         protocol = protocols.get_protocol(setup.protocol)
-        work = asyncio.ensure_future(outcome.run_protocol(council, protocol, setup.options, check=setup.check))
+        work = asyncio.ensure_future(_run_protocol(council, protocol, setup))
         recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
             ending = await outcome.wait_for_ending(work, stop, recalled)
@@ -665,7 +690,7 @@ class Convener(RunRecords):
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
             protocol = protocols.get_protocol(setup.protocol)
-            ending = await outcome.run_protocol(council, protocol, setup.options, check=setup.check)
+            ending = await _run_protocol(council, protocol, setup)
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         if json.dumps(redact_value(ev.dump_deeply(ending.verdict))) == json.dumps(kept):
@@ -675,6 +700,13 @@ class Convener(RunRecords):
     def rosters(self, name: str | None = None) -> list[DescribedRoster]:
         """Describe all named rosters, or only `name`, each with its source."""
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
+
+
+async def _run_protocol(council: Council, protocol: protocols.Protocol, setup: RunSetup) -> outcome.Ending:
+    response_format = setup.load_response_format()
+    return await outcome.run_protocol(
+        council, protocol, setup.options, check=setup.check, response_format=response_format
+    )
 
 
 def _format_run_row(record: Record) -> tuple[object, ...]:

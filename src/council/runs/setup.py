@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,22 +13,27 @@ from typing import Any, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from council.calling.pricing import find_price
-from council.errors import CouncilError, Fault
+from council.errors import ConfigError, CouncilError, Fault, UsageError
+from council.extensions import SEARCH
 from council.members.cli_sandbox import AGENTS, find_key_variable
 from council.members.guard import probe_member
 from council.members.wires.wire import WireMember
 from council.planning.plan import Plan
 from council.runs.doctor import TYPICAL_QUESTION, check_agent, check_local, pick_example
 from council.runs.service import Convener
+from council.search import make_provider, resolve_search, split_search
+from council.search.provider import SearchError
 from council.settings import OriginKind, Provider, Settings
 from council.settings.catalogue import LOCAL_MEMBER, catalogue, find_newest, name_member, split_member
-from council.settings.config_files import config_folder
+from council.settings.config_files import config_folder, edit_config, write_private
 from council.settings.member_lookup import DEFAULT_SEATS, ROUTER, is_available
+from council.settings.schema import validate_table
 
 OFFERED_PROTOCOLS = {  # as the default, with what each does
     "adaptive": "asks two members and stops if they agree",
     "collaborative": "always asks all members twice",
 }
+SEARCH_TIMEOUT_S = 20.0
 UNREACHABLE_FAULTS = ("net", "stall", "cut", "overload")
 NO_CHAT_MODEL = re.compile(r"embed|whisper|tts|audio|image|dall-e|moderation|rerank|imagen|veo", re.I)
 State = Literal["works", "refused", "unreachable", "untested", "missing"]
@@ -174,6 +180,57 @@ async def _check_local(convener: Convener) -> Source:
         return Source(LOCAL_MEMBER, "local", "", "missing", f"not installed: {row['next']}")
     detail = "embedded model" if row["key"] else "embedded model, downloaded at the first run"
     return Source(LOCAL_MEMBER, "local", "this machine", "works", detail)
+
+
+# Keys and search that a door stores
+
+
+async def check_key(convener: Convener, provider: Provider) -> Source:
+    """Test the key of one provider by listing its models."""
+    return await _check_provider(convener, provider, {})
+
+
+def list_searches() -> dict[str, str]:
+    """Return the search providers that can be set up, each with the variable of its key: "" if it takes an address."""
+    found: dict[str, str] = {}
+    for name in SEARCH.names:
+        try:
+            provider = SEARCH.load(name)
+        except ConfigError:  # a broken package
+            continue
+        variable, argument = str(getattr(provider, "key_env", "")), getattr(provider, "argument", "")
+        if argument == "ADDRESS" or (variable and not argument):
+            found[name] = "" if argument else variable
+    return found
+
+
+async def check_search(choice: str, settings: Settings, env: Mapping[str, str]) -> tuple[str, str]:
+    """Test a search provider, NAME or NAME:ADDRESS, without cost. Return its address and a line about the test: "" if
+    it has no free one. Raise UsageError if it fails.
+    """
+    meant = resolve_search(choice, settings, env) or choice
+    try:
+        provider = make_provider(meant, settings, env, Path(), lambda path: None)
+        try:
+            async with asyncio.timeout(SEARCH_TIMEOUT_S):
+                detail = str(await provider.check()) if hasattr(provider, "check") else ""
+        finally:
+            await provider.close()
+    except SearchError as error:
+        raise UsageError(f"{error.reason}; nothing was stored") from None
+    except TimeoutError:
+        raise UsageError(f"no answer within {SEARCH_TIMEOUT_S:g} s; nothing was stored: check the address") from None
+    return split_search(meant)[1], detail
+
+
+def write_values(values: Mapping[str, Any], env: Mapping[str, str]) -> None:
+    """Change keys of the user's file; None removes one. The file is checked before it is written."""
+    file = user_file(env)
+    old = file.read_text(encoding="utf-8") if file.is_file() else ""
+    new = edit_config(old, values)
+    validate_table(tomllib.loads(new), str(file))
+    if new != old:
+        write_private(file, new)
 
 
 # Choose members

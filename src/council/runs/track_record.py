@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict, get_args
 
-from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.packet.secret_filter import redact_text
@@ -73,7 +71,8 @@ def make_outcome(minutes: Minutes, label: str, note: str = "") -> DecisionOutcom
         raise UsageError('the outcome is empty: say right, wrong, or the value that was right, such as "42"')
     value = "" if word in LABELS else label.strip()
     seats = judge_seats(minutes, word == "right", value)
-    is_right = _holds_value(str(minutes.verdict.get("answer") or ""), value) if value else word == "right"
+    answer = str(minutes.verdict.get("answer") or "")
+    is_right = _holds_value(answer, value, _question_of(minutes)) if value else word == "right"
     if is_right is None:
         raise UsageError(
             f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
@@ -113,7 +112,11 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatO
         said = minutes.statements_of(seat.name)
         if not said:
             continue
-        right = _holds_value(said[-1].said, value) if value else _was_right(shared.get(seat.name), is_right)
+        right = (
+            _holds_value(said[-1].said, value, _question_of(minutes))
+            if value
+            else _was_right(shared.get(seat.name), is_right)
+        )
         if right is not None:
             confidence = next((one.reply.get("confidence") for one in reversed(said) if one.reply), None)
             rows.append(
@@ -126,6 +129,10 @@ def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[SeatO
                 }
             )
     return rows
+
+
+def _question_of(minutes: Minutes) -> str:
+    return str(minutes.plan.get("question") or "")
 
 
 def _was_right(shares: bool | None, is_right: bool) -> bool | None:
@@ -162,22 +169,16 @@ def find_positions(minutes: Minutes) -> dict[str, bool]:
     return {}
 
 
-def _holds_value(text: str, value: str) -> bool | None:
+def _holds_value(text: str, value: str, question: str) -> bool | None:
     """Return whether the final answer of a text is this value; None if the text has no final answer that tells."""
-    final = find_answer_line(text)
-    said = " ".join((final or text).split()).casefold().strip(" .*`")
-    wanted = " ".join(value.split()).casefold().strip(" .*`")
-    if said == wanted or _as_number(said) == _as_number(wanted) is not None:
-        return True
-    is_named = re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", said) is not None  # "use 42, not 43" may mean either
-    return None if is_named or (not final and len(said.split()) > MAX_VALUE_WORDS) else False
+    # Not loaded for runs without a labelled value.
+    from council.final_answers.finder import find_last_answer
+    from council.final_answers.marks import Question, make_key, mark_reply
 
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text.replace(",", "").rstrip("%"))
-    except ValueError:
+    if not find_last_answer(text) and len(text.split()) > MAX_VALUE_WORDS:
         return None
+    mark = mark_reply(text, make_key(value, Question(question)))
+    return mark == "right" if mark in ("right", "wrong") else None
 
 
 def _probability(confidence: Any) -> float | None:

@@ -75,6 +75,12 @@ class SearchProvider(Protocol):
         """Return the results. `freshness` is none, day, week, month or year. Raise SearchError if it fails."""
         ...
 
+    async def check(self) -> str:
+        """Test key and address without cost, and return a line about it: "" if there is no free test. Raise SearchError
+        if it fails.
+        """
+        return ""
+
     async def close(self) -> None:
         """Close connections."""
 

@@ -20,3 +20,7 @@ class Searxng(WebSearch):
             params["time_range"] = freshness
         answer = await self._client.request_json("GET", "/search", params=params)
         return self._client.parse_hits(answer.get("results"), "content")[:max_results]
+
+    async def check(self) -> str:
+        found = len(await self.search("council", 5, "none"))  # the server is the user's own
+        return f"answered with {found} result{'' if found == 1 else 's'}"

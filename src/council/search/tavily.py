@@ -33,3 +33,7 @@ class Tavily(WebSearch):
             body["time_range"] = freshness
         answer = await self._client.request_json("POST", "/search", json=body)
         return self._client.parse_hits(answer.get("results"), "content")
+
+    async def check(self) -> str:
+        await self._client.request_json("GET", "/usage")  # costs no credit
+        return "answered"

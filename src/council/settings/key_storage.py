@@ -66,6 +66,15 @@ def load_key(name: str) -> str:
         return ""
 
 
+def find_storage_problem() -> str:
+    """Return why no key can be stored on this system, or ""."""
+    try:
+        _load_keyring()
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
 def store_key(name: str, key: str, env: Mapping[str, str]) -> None:
     """Store the key in the keyring and read it back to verify."""
     ring = _load_keyring()

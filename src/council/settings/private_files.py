@@ -33,6 +33,7 @@ CREATED_NAMES = (
     "locks",
     "servers",
     "evals",
+    "uploads",
     "worker.*",
     "chat_history",
     "keys.json",

@@ -37,6 +37,7 @@ from council.store.interface import (
 from council.store.summaries import NO_FILTERS, NO_LIMIT, QUESTION
 from council.store.texts import TextReader, index_older_runs, list_texts, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
+from council.text_cleanup import single_line
 from council.types import Outcome, OutcomeLabel, RecordedOutcome, RunOutcomes
 
 R = TypeVar("R")
@@ -328,7 +329,7 @@ def load_record(db: Connection, run: str) -> Record:
 
 def unknown_run(run: str) -> UnknownRun:
     listing = wording(python="`client.runs()` lists them", cli="`council runs` lists them", http="list the runs")
-    return UnknownRun(f'there is no run "{run}": {listing}')
+    return UnknownRun(f'there is no run "{single_line(run, 80)}": {listing}')
 
 
 def load_since(db: Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:

@@ -17,7 +17,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from council.doors.limits import Owner
 from council.doors.mcp import handshake
@@ -129,7 +129,7 @@ async def test_the_outcome_of_a_run_is_in_its_status_its_report_and_the_list(dat
 @pytest.mark.behaviour("50-mcp-tools")
 async def test_a_council_on_the_embedded_model(no_config: None) -> None:
     async with connect() as client:
-        assert len((await client.list_tools()).tools) == 7
+        assert len((await client.list_tools()).tools) == 8
         question = "research whether a cache is worth its trouble"
         run = (await call_tool(client, "council_start", question=question, protocol="quick"))["run"]
         assert (await wait_until_done(client, run))["status"] == "complete"
@@ -277,6 +277,42 @@ async def test_the_first_answers_are_those_of_the_sdk() -> None:
 
 
 @pytest.mark.behaviour("issue-18-mcp-handshake")
+@pytest.mark.parametrize("method", ["server/discover", "tools/list"])
+async def test_the_first_answers_without_a_handshake_are_those_of_the_sdk(method: str) -> None:
+    server = make_server(CouncilTools(Owner(Path.cwd(), dict(os.environ))))
+    request = types.JSONRPCRequest(jsonrpc="2.0", id=1, method=method, params={"_meta": ENVELOPE})
+    message = request.model_dump(by_alias=True, exclude_unset=True)
+    assert handshake._parse_request(json.dumps(message).encode()) == message
+    async with create_client_server_memory_streams() as ((read, write), ends), anyio.create_task_group() as group:
+        group.start_soon(server.run, *ends, server.create_initialization_options())
+        await write.send(SessionMessage(request))
+        answer = (await read.receive()).message.model_dump(by_alias=True, exclude_unset=True)
+        group.cancel_scope.cancel()
+    own = handshake._discover_result() if method == "server/discover" else handshake._list_result(message)
+    assert own == answer["result"]
+    assert MODERN_PROTOCOL_VERSIONS == (handshake.MODERN_VERSION,)
+
+
+@pytest.mark.behaviour("issue-18-mcp-handshake")
+def test_a_client_without_a_handshake_is_answered_before_the_sdk_is_loaded() -> None:
+    """Also if it subscribes before it lists the tools, and asks what the server can do more than once."""
+    envelope = {"_meta": ENVELOPE}
+    with LineClient() as lines:
+        listen = {**envelope, "notifications": {"toolsListChanged": True}}
+        answers = [json.loads(lines.request("server/discover", envelope, number)) for number in (1, 2)]
+        acknowledged = json.loads(lines.request("subscriptions/listen", listen, 3))
+        lines.send("resources/list", envelope, 4)
+        answers += [json.loads(lines.request("tools/list", envelope, 5)), json.loads(lines.line())]
+        assert [answer["id"] for answer in answers] == [1, 2, 5, 4]
+        by_the_sdk = json.loads(lines.request("subscriptions/listen", listen, 3))
+        assert acknowledged == by_the_sdk
+        call = {**envelope, "name": "council_list", "arguments": {}}
+        assert json.loads(lines.request("tools/call", call, 6))["result"]["structuredContent"] == {"runs": []}
+        code, _, errors = lines.close_pipe()
+    assert (code, errors) == (0, "")
+
+
+@pytest.mark.behaviour("issue-18-mcp-handshake")
 @pytest.mark.parametrize(
     "hello", [{}, HELLO | {"protocolVersion": 3}, HELLO | {"clientInfo": []}, HELLO | {"capabilities": None}, None]
 )
@@ -294,6 +330,15 @@ def test_an_unusual_first_message_is_left_to_the_sdk(hello: Any) -> None:
         ({"params": {}}, True),
         ({"params": []}, False),
         ({"params": {"cursor": "2"}}, False),
+        ({"params": {"_meta": ENVELOPE}}, True),
+        ({"params": {"_meta": ENVELOPE, "cursor": "2"}}, False),
+        ({"params": {"_meta": ENVELOPE | {"io.modelcontextprotocol/protocolVersion": "2030-01-01"}}}, False),
+        ({"params": {"_meta": ENVELOPE | {"io.modelcontextprotocol/clientInfo": "x"}}}, False),
+        ({"params": {"_meta": {}}, "method": "server/discover"}, False),
+        ({"params": {"_meta": ENVELOPE, "notifications": {}}, "method": "subscriptions/listen"}, True),
+        ({"params": {"_meta": ENVELOPE, "notifications": {"taskIds": ["x"]}}, "method": "subscriptions/listen"}, False),
+        ({"params": {"_meta": ENVELOPE}, "method": "subscriptions/listen"}, False),
+        ({"method": "server/discover"}, False),
         ({"id": "one"}, True),
         ({"id": True}, False),
         ({"id": None}, False),
@@ -316,6 +361,7 @@ def test_a_line_that_is_no_request_is_left_to_the_sdk(line: bytes) -> None:
 
 @pytest.mark.behaviour("50-mcp-5000")
 async def test_the_tool_list_is_short_on_the_wire() -> None:
+    """Programs that call models do not pay for output schemas: only the host reads them."""
     with LineClient() as lines:
         lines.initialize()
         older = lines.request("tools/list", {}, 2)
@@ -326,7 +372,14 @@ async def test_the_tool_list_is_short_on_the_wire() -> None:
         tools = json.loads(line)["result"]["tools"]
         assert {tool["name"] for tool in tools} == set(TOOLS)
         assert all(tool["description"] and tool["inputSchema"]["type"] == "object" for tool in tools)
-        assert len(line) <= 5_000
+        assert len(compact(tools)) <= 7_500
+        for tool in tools:
+            del tool["outputSchema"]
+        assert len(compact(tools)) <= 5_000
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @pytest.mark.behaviour("50-mcp-when-not")

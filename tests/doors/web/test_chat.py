@@ -154,7 +154,7 @@ BAD_REQUESTS: list[tuple[Json, int, str | None, str]] = [
     ({"n": 2}, 400, "n", 'n "2"'),
     ({"tools": [{}], "tool_choice": "required"}, 400, "tool_choice", "requires a tool"),
     ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, 400, "tool_choice", "requires a tool"),
-    ({"response_format": {"type": "json_object"}}, 400, "response_format", "json_object"),
+    ({"response_format": {"type": "xml"}}, 400, "response_format", "xml"),
     ({"model": "council/nonsense"}, 404, "model", "council/nonsense"),
     ({"model": "council/roster:/etc/passwd"}, 404, "model", "no model"),
     ({"messages": []}, 400, "messages", "at least 1"),
@@ -227,7 +227,7 @@ def test_reasoning_comes_before_the_chairs_text_and_the_last_chunk_has_usage_and
     assert not [chunk for chunk in others if "usage" in chunk or "council" in chunk]
     report = site.report(run)
     assert last["choices"][0]["finish_reason"] == "stop"
-    assert last["council"] == {name: report[name] for name in ("run", "status", "trust", "cost", "degraded")} | {"trust": last["council"]["trust"]}  # fmt: skip
+    assert last["council"] == {name: report[name] for name in ("run", "status", "trust", "cost", "degraded", "tail")} | {"trust": last["council"]["trust"]}  # fmt: skip
     assert last["council"]["trust"]["level"] == report["trust"]["level"]
     usage, tokens, bill = last["usage"], report["tokens"], site.provider.bill
     assert (usage["prompt_tokens"], usage["completion_tokens"]) == (tokens["in"], tokens["out"]) == (bill["in"], bill["out"])  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_plus, urlencode
@@ -31,12 +31,14 @@ UNKNOWN_RUN = "rzzzzzzzz"
 # Bodies of the operations that need one. A new operation that needs a body fails until it has one here.
 BODIES: dict[str, Json] = {
     "answer_ask": {"answer": "stolen"},
+    "cancel_response": {},
     "cancel_run": {},
     "change_run": {"title": "stolen"},
     "create_chat_completion": {"model": "council/title", "messages": [{"role": "user", "content": "Why?"}], "stream": True},
     "create_code": {},
     "estimate_run": {"question": "Why?", "protocol": "triad"},
     "fork_run": {"from": "merge"},
+    "create_response": {"model": "council/triad", "input": "Why?", "background": True},
     "open_session": {"token": "none"},
     "record_outcome": {"label": "wrong", "note": "stolen"},
     "resume_run": {},
@@ -80,9 +82,11 @@ def make_runs(site: Site) -> tuple[str, str]:
     async def work(store: RunStore) -> tuple[str, str]:
         convener = Convener(site.folder, site.env, flags=user, store=store)
         try:
+            request: Json = {"model": "council/triad"}  # so that they are responses too
             plan = await convener.plan([f"Should {WORD} move to cold storage?"], protocol="triad")
-            done = (await convener.run(plan, lambda entry: None)).run
-            queued = await convener.enqueue(await convener.plan([f"Should {WORD} stay?"], protocol="triad"))
+            done = (await convener.run(replace(plan, request=request), lambda entry: None)).run
+            plan = await convener.plan([f"Should {WORD} stay?"], protocol="triad")
+            queued = await convener.enqueue(replace(plan, request=request))
         finally:
             await convener.close()
         await store.write(queued, [("ask", (ASK_KEY, "gamma", f"What about {WORD}?", "{}", 1.0))])
@@ -122,7 +126,7 @@ def send(
 
 
 def fill_path(path: str, run: str) -> str:
-    values = {"run": run, "key": ASK_KEY, "model": "council/triad", "id": "0"}
+    values = {"run": run, "response": f"resp_{run}", "key": ASK_KEY, "model": "council/triad", "id": "0"}
     for name, value in values.items():
         path = path.replace(f"{{{name}}}", quote(value))
     assert "{" not in path, f"{path}: add a value for its parameter to this test"
@@ -160,7 +164,7 @@ def test_no_route_shows_or_changes_the_runs_of_another_user(
     refused = others = 0
     for method, path, name, about in routes:
         is_allowed = name in OPERATIONS[SCOPES[user]]
-        if "{run}" in path:
+        if "{run}" in path or "{response}" in path:
             unknown = send(crowd, user, method, fill_path(path, UNKNOWN_RUN), name, about)
             assert unknown.status == (404 if is_allowed else 403), (name, unknown)
             for run in (*crowd.runs, crowd.done[:5]):
@@ -188,6 +192,10 @@ def test_no_request_of_a_user_joins_or_continues_a_run_of_another_one(crowd: Cro
         for run in (*crowd.runs, crowd.done[:5]):
             answer = send(crowd, "bob", method, path, name, row, continues=run)
             assert (answer.status, reveals(crowd, answer, run)) == (404, False), answer
+    method, path, row = about["create_response"]
+    for run in (*crowd.runs, crowd.done[:5]):
+        answer = send(crowd, "bob", method, path, "create_response", row, previous_response_id=f"resp_{run}")
+        assert (answer.status, reveals(crowd, answer, run)) == (404, False), answer
     started = set[str]()
     headers = {"Idempotency-Key": "k 1", "x-stainless-retry-count": "1"}
     for user in (OTHER, "bob", "ann.b"):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from council.runs.outcome import EXIT_PARTIAL
 from council.runs.worker_client import request_worker
-from tests.acceptance.helpers import Workspace, wait_until
+from tests.acceptance.helpers import Terminal, Workspace, wait_until
 from tests.acceptance.workers import held_worker
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, SCRIPTED, Json, WebServer, environment
@@ -75,6 +77,53 @@ def test_a_cancelled_run_resumes_without_paying_twice(served: WebServer, table: 
     ended = served.wait_for_end(run)
     assert ended["status"] == "complete"
     assert table.asked(since=asked) == ["improve/gamma", "synthesise/chair"]
+
+
+def assert_has_no_result(site: WebServer, command: Terminal, run: str, status: str) -> None:
+    """Assert that no view says how a run ended or how far to trust it."""
+    shown = site.get(f"/api/runs/{run}")
+    report = site.get(f"/api/runs/{run}/report?format=json")
+    assert (shown["status"], shown["report"]) == (status, report)
+    assert (report["status"], report["verdict"], report["confidence"], report["answer"]) == (None, None, None, "")
+    assert report["trust"] == {"level": None, "because": [], "in_favour": [], "facts": []}
+    assert report["tail"] == []
+    assert shown["above"][0].startswith(f"{status.upper()}: the run has not ended")
+    (row,) = (row for row in site.get("/api/runs")["runs"] if row["run"] == run)
+    assert (row["status"], row["trust"], row["outcome"], row["confidence"]) == (status, None, None, None)
+    assert command("runs", "show", run, "--json").json == report
+    texts = [site.get(f"/api/runs/{run}/report?format={form}") for form in ("md", "junit", "sarif")]
+    texts += [command("runs", "show", run, *flags).out for flags in ([], ["-v"])]
+    for text in map(str, texts):
+        assert not re.search(r"INCOMPLETE|\bLOW\b|council resume", text), text
+    assert command("gate", run).code == EXIT_PARTIAL
+
+
+@pytest.mark.behaviour("50-web-no-result-before-end")
+@pytest.mark.parametrize("asked", [{}, {"question": "validate", "targets": ["notes.md"], "protocol": "judges"}])
+def test_a_run_has_no_status_and_no_trust_until_it_ends(
+    served: WebServer, table: Workspace, asked: Json, monkeypatch: pytest.MonkeyPatch, council: Terminal
+) -> None:
+    monkeypatch.chdir(table.folder)
+    monkeypatch.setenv("COUNCIL_DATA", served.env["COUNCIL_DATA"])
+    table.provider.answer = None  # the scripted answers of the provider: texts and typed replies
+    gate = table.provider.hold(nth=2)
+    run = started(served, **asked)
+    gate.wait()
+    wait_until(lambda: len(served.get(f"/api/runs/{run}")["minutes"]["phases"][0]["said"]) >= 1, "one has answered")
+    assert_has_no_result(served, council, run, "running")
+    served.post(f"/api/runs/{run}/cancel", {}, 202)
+    stopped = served.wait_for_end(run)
+    assert (stopped["report"]["status"], stopped["report"]["trust"]["level"]) == ("incomplete", "LOW")
+    assert stopped["above"][0].startswith("INCOMPLETE: cancelled")
+    assert served.get("/api/runs")["runs"][0]["trust"] == "LOW"
+    gate.release()
+    with held_worker(Path(served.env["COUNCIL_DATA"])) as accepted:
+        served.post(f"/api/runs/{run}/resume", {}, 202)
+        wait_until(lambda: accepted == [run], "the worker has the run")
+    assert_has_no_result(served, council, run, "queued")
+    asyncio.run(request_worker(run, served.env))
+    report = served.wait_for_end(run)["report"]
+    assert (report["status"], bool(report["trust"]["level"])) == ("complete", True)
 
 
 @pytest.mark.behaviour("50-web-cancel")

@@ -120,7 +120,7 @@ def test_a_run_gets_a_title_that_is_found_and_can_be_removed(runs: tuple[WebServ
         site, f"?from={created + 0.001}"
     )
     assert rename("")["title"] is None
-    assert (rename("x" * 201)["http"], rename(1)["http"], rename("x", "r2none")["http"]) == (400, 422, 404)
+    assert (rename("x" * 201)["http"], rename(1)["http"], rename("x", "r2none")["http"]) == (422, 422, 404)
     assert site.ask("PATCH", f"/api/runs/{run}", "title=x", headers={"Content-Type": "text/plain"}).status == 415
 
 
@@ -297,7 +297,7 @@ def test_spending_since_a_day(runs: tuple[WebServer, dict[str, str]]) -> None:
 
 @pytest.mark.behaviour("50-web-errors")
 @pytest.mark.parametrize("rest", ["", "/events", "/report", "/positions", "/attempts", "/packet", "/asks"])
-@pytest.mark.parametrize("run", ["nothing", "..", "r", "%00", "%2e%2e", "*"])
+@pytest.mark.parametrize("run", ["nothing", "..", "r", "%00", "%2e%2e", "*", "a%0Ab"])
 def test_an_unknown_run_is_a_one_line_error(runs: tuple[WebServer, dict[str, str]], run: str, rest: str) -> None:
     assert runs[0].refused(f"/api/runs/{run}{rest}", status=404)
 

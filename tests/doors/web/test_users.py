@@ -31,6 +31,8 @@ ADMIN_ONLY = {
     "get_evals",
     "get_eval",
     "create_code",
+    "set_up_key",
+    "set_up_search",
     "get_files",
     "get_found_files",
     "get_file_text",

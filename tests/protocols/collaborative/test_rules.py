@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.engine.reply import build_schema
+from council.final_answers.comparison import compare_all
 from council.protocols.collaborative.replies import Draft
 from council.protocols.collaborative.rules import explain_stop
-from council.protocols.common.conclusions import compare_all
 from council.protocols.common.stances import REHEARSED_CHOICE
 from council.types import Outcome, Round, Seat, Statement
 

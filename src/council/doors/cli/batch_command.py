@@ -197,7 +197,7 @@ class BatchRunner:
             if self.settings.waves and batch.at_once:
                 self.runner.print_status([explain_at_once(batch.at_once)])
             if self.dry_run:
-                return self.runner.print_lines(estimate.as_json(), format_estimate(estimate))
+                return self._show_plan(estimate)
             if not await self._confirm(estimate, convener):
                 return say_not_started()
             summary = await self._run_rows(batch)
@@ -242,6 +242,9 @@ class BatchRunner:
             raise self._explain(error) from None
         finally:
             bar.close()
+
+    def _show_plan(self, estimate: Estimate) -> int:
+        return self.runner.print_lines(estimate.as_json(), format_estimate(estimate))
 
     async def _confirm(self, estimate: Estimate, convener: Convener) -> bool:
         """Print what the batch will do, and ask for confirmation if it is expensive."""

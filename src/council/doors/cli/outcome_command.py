@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from council.answer_text import find_answer_line
 from council.doors.cli.params import AGE, make_flag, print_json, print_result
 from council.doors.cli.runner import has_terminal, make_command, with_convener
 from council.doors.cli.tables import fit_table, format_table
@@ -126,7 +125,9 @@ def _format_date(at: float) -> str:
 
 def summarize_answer(answer: str) -> str:
     """Return the final answer of a text if it names one in a line of its own, else its first paragraph, in one line."""
-    return single_line(clean(find_answer_line(answer) or first_paragraph(answer)))
+    from council.final_answers.finder import find_last_answer  # not loaded for other commands
+
+    return single_line(clean(find_last_answer(answer) or first_paragraph(answer)))
 
 
 @dataclass(slots=True)

@@ -81,8 +81,7 @@ async def print_report(
 ) -> int:
     if rule and not fail_on:
         raise UsageError(f"--rule {rule} is a rule of --fail-on, which is missing: add for example --fail-on fail")
-    entries = await convener.entries(run or await convener.newest_run())
-    minutes = await convener.fold(entries)
+    minutes, entries = await convener.load_minutes(run or await convener.newest_run())
     gate = _decide_gate(minutes, fail_on, rule or DEFAULT_RULE) if fail_on else None
     chosen, runner = "json" if params["json"] else form, Runner.from_flags(params)
     if gate and chosen == "json":

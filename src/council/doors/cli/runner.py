@@ -264,13 +264,12 @@ class Runner:
         """Play a past run through the live view without calls. Off a terminal, play it at once."""
 
         async def job(convener: Convener) -> int:
-            entries = await convener.entries(run or await convener.newest_run())
+            minutes, entries = await convener.load_minutes(run or await convener.newest_run())
             view = self._guard_view(lambda: None)
             try:
                 await replay_entries(entries, view, speed if sys.stderr.isatty() else 0)
             finally:
                 view.close()
-            minutes = await convener.fold(entries)
             self._print_result(minutes, ())
             return 0
 

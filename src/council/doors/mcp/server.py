@@ -8,9 +8,10 @@ import os
 import secrets
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -18,6 +19,7 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -27,29 +29,96 @@ from council.doors.http_server import LOOPBACK, listen, make_config
 from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.handshake import INSTRUCTIONS, Handshake
-from council.doors.mcp.tools import find_tool, list_tool_definitions
+from council.doors.mcp.resources import TEMPLATES, RunResources
+from council.doors.mcp.results import ToolResult
+from council.doors.mcp.tasks import EXTENSION, RunTasks, TaskParams, TaskUpdateParams, has_tasks
+from council.doors.mcp.tools import find_tool, list_tool_definitions, name_tools
 from council.doors.mcp.tools_impl import ClientContext, CouncilTools
 from council.errors import CouncilError, message_for
-from council.text_cleanup import clean
+from council.text_cleanup import clean, single_line
+from council.types import Json
 from council.version import __version__
 
+MAX_ERROR_CHARS = 1_000
 ToolResponse = types.CallToolResult | types.InputRequiredResult
 
 
 def make_server(council_tools: CouncilTools) -> Server[Any]:
     tools = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in list_tool_definitions()])
 
+    resources, tasks, roots_of = (
+        RunResources(council_tools),
+        RunTasks(council_tools, _make_result),
+        ClientRoots(council_tools),
+    )
+
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return tools
 
-    return Server(
+    async def list_resources(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        roots = await roots_of.find_known(ClientCall(context, {}))
+        return types.ListResourcesResult(resources=await resources.list_newest(roots))
+
+    async def list_templates(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
+
+    async def read_resource(
+        context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        try:
+            roots = await roots_of.find(ClientCall(context, params.input_responses or {}))
+            return types.ReadResourceResult(contents=[await resources.read(params.uri, roots)])
+        except InputRequired as needed:
+            return types.InputRequiredResult(input_requests=needed.requests)
+
+    async def listen(
+        context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        roots = await roots_of.find_known(ClientCall(context, {}))
+        return await resources.listen(context, params.notifications, roots)
+
+    server: Server[Any] = Server(
         "council",
         version=__version__,
         title="Council",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
-        on_call_tool=partial(_call_tool, council_tools),
+        on_list_resources=_with_errors(list_resources),
+        on_list_resource_templates=list_templates,
+        on_read_resource=_with_errors(read_resource),
+        on_subscriptions_listen=_with_errors(listen),
     )
+    # These may return a task, which the arguments of the constructor have no type for.
+    server.add_request_handler(
+        "tools/call", types.CallToolRequestParams, partial(_call_tool, council_tools, tasks, roots_of)
+    )
+    server.add_request_handler("tasks/get", TaskParams, _with_errors(tasks.get))
+    server.add_request_handler("tasks/update", TaskUpdateParams, _with_errors(tasks.update))
+    server.add_request_handler("tasks/cancel", TaskParams, _with_errors(tasks.cancel))
+    server.extensions[EXTENSION] = {}
+    return server
+
+
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+
+
+def _with_errors(
+    handle: Callable[[Context, Params], Awaitable[Result]],
+) -> Callable[[Context, Params], Awaitable[Result]]:
+    """Return a handler whose errors are one line in the words of MCP."""
+
+    async def handle_request(context: Context, params: Params) -> Result:
+        try:
+            return await handle(context, params)
+        except CouncilError as error:
+            raise MCPError(code=types.INVALID_PARAMS, message=_format_error(message_for(error, "http"))) from None
+
+    return handle_request
 
 
 async def run_stdio(council_tools: CouncilTools, handshake: Handshake) -> None:
@@ -89,15 +158,21 @@ def _parse_message(line: bytes) -> SessionMessage | Exception:
 
 
 async def _call_tool(
-    council_tools: CouncilTools, context: Context, params: types.CallToolRequestParams
-) -> ToolResponse:
+    council_tools: CouncilTools,
+    tasks: RunTasks,
+    roots_of: ClientRoots,
+    context: Context,
+    params: types.CallToolRequestParams,
+) -> ToolResponse | Json:
     try:
         tool = find_tool(params.name)
         given = tool.parse_arguments(params.name, params.arguments or {})
-        guest = await _identify_client(council_tools, ClientCall(context, params.input_responses or {}))
-        value = await council_tools.call(params.name, given, guest)
-        text = json.dumps(value, ensure_ascii=False)
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
+        guest = await _identify_client(roots_of, ClientCall(context, params.input_responses or {}))
+        if has_tasks(context) and params.name == "council_start":
+            return await tasks.create("council_start", (await council_tools.start(given, guest))["run"])
+        if has_tasks(context) and params.name == "council_panel":
+            return await tasks.create("council_panel", (await council_tools.start_panel(given, guest))["run"])
+        return _make_result(await council_tools.call(params.name, given, guest))
     except InputRequired as needed:
         return types.InputRequiredResult(input_requests=needed.requests)
     except CouncilError as error:
@@ -106,23 +181,51 @@ async def _call_tool(
         return _error_result(f"internal error ({type(error).__name__}: {error}): report it")
 
 
-async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
-    """Return the client's context; a client without roots gets the server's own folder, if that is not the root of
-    the file system.
-    """
+async def _identify_client(roots_of: ClientRoots, caller: ClientCall) -> ClientContext:
     started = time.monotonic()
 
     async def report_progress(line: str) -> None:
         await caller.context.session.report_progress(time.monotonic() - started, None, clean(line))
 
-    declared = await caller.roots()
-    roots = parse_roots(declared) if declared else default_root(council_tools.owner)
+    roots = await roots_of.find(caller)
     return ClientContext(roots, report_progress, caller if caller.has_forms else None)
 
 
+class ClientRoots:
+    """The folders that clients may use: those that they declare, or the server's own if that is not the root of the
+    file system.
+    """
+
+    def __init__(self, council_tools: CouncilTools) -> None:
+        self.tools = council_tools
+        self._known: tuple[Path, ...] = ()  # of the only client of a server over standard input and output
+
+    async def find(self, caller: ClientCall) -> tuple[Path, ...]:
+        declared = await caller.roots()
+        roots = parse_roots(declared) if declared else default_root(self.tools.owner)
+        if caller.context.request is None:
+            self._known = roots
+        return roots
+
+    async def find_known(self, caller: ClientCall) -> tuple[Path, ...]:
+        """Return the folders for a request that cannot ask the client for them: those of its last call, or none."""
+        try:
+            return await self.find(caller)
+        except InputRequired:
+            return self._known if caller.context.request is None else ()
+
+
+def _make_result(value: ToolResult) -> types.CallToolResult:
+    text = json.dumps(value, ensure_ascii=False)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=dict(value))
+
+
 def _error_result(line: str) -> types.CallToolResult:
-    text = " ".join(clean(line).split())
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=_format_error(line))], is_error=True)
+
+
+def _format_error(line: str) -> str:
+    return single_line(name_tools(line), MAX_ERROR_CHARS)
 
 
 HTTP_PATH = "/mcp"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypedDict
@@ -11,13 +12,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from council import protocols
+from council.doors.mcp import results
+from council.engine.plan_object import PlanObject
+from council.engine.records import ReportObject
 from council.errors import UsageError
 from council.flags import AUTO_PROTOCOL, flag_table
 from council.planning.intent import format_suggestion
 from council.protocols.options import FlagRow, parse_options
+from council.settings.schema import quote_value
+from council.text_cleanup import single_line
 from council.types import Json, JsonSchema
 
-MAX_WAIT_S = 45.0  # seconds; clients time out after a minute
+MAX_WAIT_S = 45  # seconds; clients time out after a minute
 MAX_LISTED = 100
 EXAMPLE_RUN = "r2abcd"
 
@@ -33,6 +39,7 @@ def _parse_json_text(value: Any) -> Any:
 
 
 Options = Annotated[Json, BeforeValidator(_parse_json_text)]
+Seconds = Annotated[float, Field(ge=0, json_schema_extra={"maximum": MAX_WAIT_S})]  # more is read as the maximum
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
@@ -117,15 +124,15 @@ class PanelArguments(Arguments):
     """Arguments of council_panel; council_start describes the question, the options and the folder."""
 
     question: str
-    exclude_family: Names = Field(default=(), description="Your own vendor: no member of it takes part.")
+    exclude_family: Names = Field(default=(), description="Your own vendor: it takes no part.")
     options: Options = Field(default_factory=dict)
     folder: str | None = None
-    seconds: float = Field(default=MAX_WAIT_S, ge=0)
+    seconds: Seconds = MAX_WAIT_S
 
 
 class WaitArguments(Arguments):
     run: str
-    seconds: float = Field(default=MAX_WAIT_S, ge=0, json_schema_extra={"maximum": MAX_WAIT_S})
+    seconds: Seconds = MAX_WAIT_S
 
 
 class ResultArguments(Arguments):
@@ -137,11 +144,16 @@ class CancelArguments(Arguments):
     run: str
 
 
+class ResumeArguments(Arguments):
+    run: str
+    max_cost: float | None = Field(default=None, ge=0, description="If the budget stopped it.")
+
+
 class ListArguments(Arguments):
     limit: int = Field(default=10, ge=1, le=MAX_LISTED)
     unfinished: bool = False
     owner: str | None = Field(default=None, description="Such as ann@laptop.")
-    project: str | None = Field(default=None, description="Repository or folder.")
+    project: str | None = None
     all: bool = False  # also runs of evaluations
 
 
@@ -159,6 +171,7 @@ class ToolDefinition(TypedDict):
     name: str
     description: str
     inputSchema: JsonSchema
+    outputSchema: JsonSchema
     annotations: ToolHints
 
 
@@ -167,7 +180,13 @@ class Tool:
     description: str
     model: type[Arguments]
     example: Json
+    record: type  # what it returns
+    shown: tuple[str, ...] = ()  # fields of the record in the output schema; () for all
     hints: ToolHints = field(default_factory=lambda: ToolHints(readOnlyHint=True))
+
+    @property
+    def output_schema(self) -> JsonSchema:
+        return results.make_output_schema(self.record, self.shown)
 
     @property
     def schema(self) -> JsonSchema:
@@ -191,40 +210,59 @@ TOOLS: dict[str, Tool] = {
         "one obvious path: answer those yourself. Then council_wait until done, then council_result.",
         StartArguments,
         {"question": "Shard the database or buy a bigger machine?"},
-        {"destructiveHint": False},
+        results.StartedRun,
+        hints={"destructiveHint": False},
     ),
     "council_panel": Tool(
         "Independent answers of several models and where they agree and differ; you conclude. Costs money. "
-        f"Waits {MAX_WAIT_S:.0f} s: {{done, seats with text, consensus, disagreements, trust}}; if not done, council_wait and council_result.",
+        f"Waits {MAX_WAIT_S} s; if not done, council_wait, then council_result.",
         PanelArguments,
         {"question": "Does this cache need a lock? …", "exclude_family": ["anthropic"]},
-        {"destructiveHint": False},
+        results.PanelResult,
+        results.PANEL_RESULT_FIELDS,
+        hints={"destructiveHint": False},
     ),
     "council_wait": Tool(
-        f"Wait up to {MAX_WAIT_S:.0f} s for a run: {{run, status, phase, heard, done, line}}. Call again until done. The run continues if you stop waiting.",
+        f"Wait up to {MAX_WAIT_S} s for a run. Call again until done. The run continues if you stop waiting.",
         WaitArguments,
         {"run": EXAMPLE_RUN},
+        results.RunStatusObject,
     ),
     "council_result": Tool(
-        "Report of a finished run: answer, verdict, findings, disagreements, cost. Tell the user about `degraded` and `dissent`.",
+        "Report of a finished run. Tell the user about `degraded` and `dissent`.",
         ResultArguments,
         {"run": EXAMPLE_RUN},
+        ReportObject,
+        results.REPORT_FIELDS,
     ),
     "council_cancel": Tool(
         "Stop a run. Answers so far are kept and paid.",
         CancelArguments,
         {"run": EXAMPLE_RUN},
-        {"destructiveHint": True, "idempotentHint": True},
+        results.CancelledRun,
+        (*results.STATUS_FIELDS, "cancelled"),
+        hints={"idempotentHint": True},
+    ),
+    "council_resume": Tool(
+        "Continue an unfinished run; its answers are not paid again. Then council_wait.",
+        ResumeArguments,
+        {"run": EXAMPLE_RUN},
+        results.RunStatusObject,
+        results.STATUS_FIELDS,
+        hints={"destructiveHint": False, "idempotentHint": True},
     ),
     "council_estimate": Tool(
-        "Plan of a council, free: protocol, seats, calls, files sent, cost, warnings. Arguments as for council_start.",
+        "Plan of a council, free: seats, calls, files sent, cost, warnings. Arguments as for council_start.",
         EstimateArguments,
         {"question": "Which queue fits us?"},
+        PlanObject,
+        results.PLAN_FIELDS,
     ),
     "council_list": Tool(
         "Recent runs, unfinished first, with their questions.",
         ListArguments,
         {"unfinished": True},
+        results.RunList,
     ),
 }
 
@@ -232,15 +270,38 @@ TOOLS: dict[str, Tool] = {
 def list_tool_definitions() -> list[ToolDefinition]:
     """Return the body of tools/list."""
     return [
-        {"name": name, "description": tool.description, "inputSchema": tool.schema, "annotations": tool.hints}
+        {
+            "name": name,
+            "description": tool.description,
+            "inputSchema": tool.schema,
+            "outputSchema": tool.output_schema,
+            "annotations": tool.hints,
+        }
         for name, tool in TOOLS.items()
     ]
 
 
 def find_tool(name: str) -> Tool:
     if name not in TOOLS:
-        raise UsageError(f'unknown tool "{name}": {format_suggestion(name, TOOLS)}available: {", ".join(TOOLS)}')
+        shown = quote_value(name)
+        raise UsageError(f"unknown tool {shown}: {format_suggestion(name[:80], TOOLS)}available: {', '.join(TOOLS)}")
     return TOOLS[name]
+
+
+TOOLS_OF_COMMANDS = {
+    "resume": "council_resume",
+    "watch": "council_wait",
+    "cancel": "council_cancel",
+    "report": "council_result",
+}
+COMMAND_OF_RUN = re.compile(r"`?\bcouncil (resume|watch|cancel|report) (r[0-9a-z]{4,60})\b(?: --max-cost USD)?`?")
+
+
+def name_tools(text: str) -> str:
+    """Return a text of Council with tools in place of the commands that do the same with a run."""
+    if "council " not in text:
+        return text
+    return COMMAND_OF_RUN.sub(lambda found: f'{TOOLS_OF_COMMANDS[found[1]]} {{"run": "{found[2]}"}}', text)
 
 
 def split_common_options(options: Json) -> tuple[CommonOptions, Json]:
@@ -270,11 +331,11 @@ def _is_redundant(key: str, value: Any) -> bool:
 
 
 def _format_validation_error(name: str, tool: Tool, error: ErrorDetails) -> str:
-    where, value = ".".join(map(str, error["loc"])), error["input"]
+    where, value = single_line(".".join(map(str, error["loc"])), 80), error["input"]
     example = f"{name} {json.dumps(tool.example, ensure_ascii=False)}"
     if error["type"] == "missing":
         return f'{name} needs "{where}": call it like {example}'
     if error["type"] == "extra_forbidden":
         return f'{name} has no argument "{where}": it takes {", ".join(tool.model.model_fields)}'
     problem = error["msg"].removeprefix("Input ").replace("a valid dictionary", "a JSON object")
-    return f'{name}: invalid {where} "{value}": it {problem}, as in {example}'
+    return f"{name}: invalid {where} {quote_value(value)}: it {problem}, as in {example}"

@@ -8,13 +8,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import anyio
 
 from council.doors import limits
 from council.doors.limits import BudgetCaps, Owner
 from council.doors.mcp.elicitation import ClientCall, InputRequired, format_answer, make_question
+from council.doors.mcp.results import (
+    CancelledRun,
+    PanelResult,
+    RunList,
+    RunStatusObject,
+    StartedRun,
+    ToolResult,
+    add_panel_fields,
+)
 from council.doors.mcp.tools import (
     MAX_WAIT_S,
     CancelArguments,
@@ -22,8 +31,10 @@ from council.doors.mcp.tools import (
     ListArguments,
     PanelArguments,
     ResultArguments,
+    ResumeArguments,
     StartArguments,
     WaitArguments,
+    name_tools,
     split_common_options,
 )
 from council.engine.minutes import Minutes
@@ -38,37 +49,10 @@ from council.runs import worker_client
 from council.runs.history import filter_evaluations
 from council.runs.people import OpenQuestion
 from council.runs.service import Convener
+from council.settings import SettingFlags
+from council.settings.schema import quote_value
 from council.store.interface import OPEN_STATUSES, RunRow, RunStatus
-from council.text_cleanup import single_line
-from council.types import Json
-
-
-class StartedRun(TypedDict):
-    run: str
-
-
-class RunStatusObject(TypedDict):
-    """The status of a run, as council_wait returns it."""
-
-    run: str
-    status: RunStatus
-    phase: str | None
-    heard: int  # seats that have answered
-    done: bool
-    line: str  # the same in words
-
-
-class CancelledRun(RunStatusObject):
-    """The status of a run after council_cancel. `cancelled` is false if it had already ended."""
-
-    cancelled: bool
-
-
-class RunList(TypedDict):
-    runs: list[RunRow]
-
-
-ToolResult = StartedRun | RunStatusObject | CancelledRun | RunList | PlanObject | ReportObject | Json
+from council.text_cleanup import clean, single_line
 
 
 def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> RunStatusObject:
@@ -89,14 +73,29 @@ def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str
     if status is RunStatus.QUEUED or (status is RunStatus.RUNNING and not minutes.phases):
         return f"{protocol} is queued"
     if not minutes.phases:
-        return f"{status} before the first phase: {_format_reason(minutes)}"
+        return f"{status} before the first phase ({_format_reason(minutes)}): {_word_resume(minutes)}"
     if status is RunStatus.RUNNING:
         return f"{protocol} in {_format_progress(minutes)}, {max(0, time.time() - minutes.started):.0f} s so far"
     if status is RunStatus.COMPLETE:
         return f'complete: {_format_outcome(minutes)}; call council_result {{"run": "{minutes.run}"}} for the report'
     if status is RunStatus.STOPPED:
-        return f"stopped in {_format_progress(minutes)}: continue with `council resume {minutes.run}`"
-    return f"{status} ({_format_reason(minutes)}): council_result has the partial report; continue with `council resume {minutes.run}`"
+        return f"stopped in {_format_progress(minutes)}: {_word_resume(minutes)}"
+    return f"{status} ({_format_reason(minutes)}): council_result has the partial report; {_word_resume(minutes)}"
+
+
+def _word_resume(minutes: Minutes) -> str:
+    return f'continue it with council_resume {{"run": "{minutes.run}"}}'
+
+
+def word_report(report: ReportObject) -> ReportObject:
+    """Return a report whose lines by Council name tools in place of commands."""
+    return {
+        **report,
+        "answer": name_tools(report["answer"]),
+        "tail": list(map(name_tools, report["tail"])),
+        "sections": [{**section, "text": name_tools(section["text"])} for section in report.get("sections", [])],
+        "degraded": [{**row, "reason": name_tools(row["reason"])} for row in report["degraded"]],
+    }
 
 
 def _format_progress(minutes: Minutes) -> str:
@@ -114,24 +113,10 @@ def _format_outcome(minutes: Minutes) -> str:
 
 
 def _format_reason(minutes: Minutes) -> str:
-    return single_line(minutes.reason or minutes.stopped or "no reason given", 300)
+    return name_tools(single_line(minutes.reason or minutes.stopped or "no reason given", 300))
 
 
 PANEL = "panel"
-# Fields of a report that council_panel returns. The digest in `answer` repeats the texts of the seats.
-PANEL_FIELDS = (
-    *("status", "question", "trust", "comparison", "consensus", "disagreements", "notes"),
-    *("degraded", "quorum", "calls", "cost", "seconds"),
-)
-PANEL_SEAT_FIELDS = ("name", "model", "served_by", "vendor", "state", "text", "conclusion", "confidence")
-
-
-def select_panel_fields(report: ReportObject) -> Json:
-    """Return the fields of a panel's report for a program that draws the conclusion itself."""
-    seats = [{name: dict(seat).get(name) for name in PANEL_SEAT_FIELDS} for seat in report["seats"]]
-    return {"seats": seats} | {name: dict(report)[name] for name in PANEL_FIELDS if name in report}
-
-
 PROGRESS_INTERVAL_S = 1.0  # seconds between progress reports
 MAX_FORM_ATTEMPTS = 3  # attempts at an answer that must match a schema
 CANCEL_WAIT_S = 10.0  # seconds until a cancelled run has stopped
@@ -250,6 +235,7 @@ class CouncilTools:
             "council_wait": self.wait,
             "council_result": self.result,
             "council_cancel": self.cancel,
+            "council_resume": self.resume,
             "council_estimate": self.estimate,
             "council_list": self.list_runs,
             "council_panel": self.hold_panel,
@@ -270,8 +256,13 @@ class CouncilTools:
                 await worker_client.ensure_worker(convener.store, run, convener.env)
         return {"run": run}
 
-    async def hold_panel(self, arguments: PanelArguments, client: ClientContext) -> ToolResult:
+    async def hold_panel(self, arguments: PanelArguments, client: ClientContext) -> PanelResult | RunStatusObject:
         """Start a panel and wait for it. Return its answers and their comparison, or its status if it takes longer."""
+        run = (await self.start_panel(arguments, client))["run"]
+        status = await self.wait(WaitArguments(run=run, seconds=arguments.seconds), client)
+        return await self.read_panel(run) if status["done"] else status
+
+    async def start_panel(self, arguments: PanelArguments, client: ClientContext) -> StartedRun:
         excluded = {"exclude_family": list(arguments.exclude_family)} if arguments.exclude_family else {}
         request = StartArguments(
             question=arguments.question,
@@ -279,12 +270,7 @@ class CouncilTools:
             options={**arguments.options, **excluded},
             folder=arguments.folder,
         )
-        run = (await self.start(request, client))["run"]
-        status = await self.wait(WaitArguments(run=run, seconds=arguments.seconds), client)
-        if not status["done"]:
-            return status
-        report = await self.result(ResultArguments(run=run, tail=False), client)
-        return {**status, **select_panel_fields(report)}
+        return await self.start(request, client)
 
     async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> PlanObject:
         async with self._plan(arguments, client) as (_, plan):
@@ -313,7 +299,8 @@ class CouncilTools:
             attachments=attached,
         )
         async with self.owner.open_convener(self.shared_convener, folder, flags) as convener:
-            plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)
+            question = arguments.question if clean(arguments.question).strip() else ""
+            plan = await convener.plan([question], options, protocol=arguments.protocol, material=material)
             limits.check_members(plan.roster.member_names, settings)
             limits.check_search(plan.options.get("search"), options.get("search"), folder, client.roots, settings)
             yield convener, plan
@@ -321,42 +308,71 @@ class CouncilTools:
     # Waiting
 
     async def wait(self, arguments: WaitArguments, client: ClientContext) -> RunStatusObject:
-        run = await self._resolve_run(arguments.run, client.roots)
-        minutes, status = await self._load_minutes(run)
+        run = await self.resolve_run(arguments.run, client.roots)
+        minutes, status = await self.load_minutes(run)
         if status in OPEN_STATUSES:
             await RunWait(self.shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
         awaited = [row["seat"] for row in await self.shared_convener.open_asks(run)]
-        return run_status(*await self._load_minutes(run), awaited)
+        return run_status(*await self.load_minutes(run), awaited)
 
     async def cancel(self, arguments: CancelArguments, client: ClientContext) -> CancelledRun:
         """Stop a run and return its status. `cancelled` is false if it had already ended."""
-        run = await self._resolve_run(arguments.run, client.roots)
+        run = await self.resolve_run(arguments.run, client.roots)
         async with self.owner.open_convener(self.shared_convener) as convener:
             is_cancelled = await convener.cancel(run)
         if is_cancelled:
             with anyio.move_on_after(CANCEL_WAIT_S):
                 async for _ in self.shared_convener.follow(run, 0):
                     pass
-        return {**run_status(*await self._load_minutes(run)), "cancelled": is_cancelled}
+        return {**run_status(*await self.load_minutes(run)), "cancelled": is_cancelled}
 
-    async def _load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
+    async def resume(self, arguments: ResumeArguments, client: ClientContext) -> RunStatusObject:
+        """Queue a run that stopped early, and return its status. Any other run is left as it is."""
+        run = await self.resolve_run(arguments.run, client.roots)
+        state = await self.shared_convener.run_state(run)
+        if state.stored is RunStatus.COMPLETE:
+            return run_status(*await self.load_minutes(run))
+        with anyio.CancelScope(shield=True):  # a cancelled call must not leave a queued run without a worker
+            if not state.is_active:
+                await self._requeue(run, arguments.max_cost)
+            await worker_client.ensure_worker(self.shared_convener.store, run, self.owner.env)
+        return run_status(*await self.load_minutes(run))
+
+    async def _requeue(self, run: str, max_cost: float | None) -> None:
+        record = await self.shared_convener.store.load(run)
+        flags: SettingFlags = {"max_cost": limits.find_run_cap(self.owner, self._caps, record, max_cost)}
+        async with self.owner.open_convener(self.shared_convener, flags=flags) as convener:
+            await convener.find_missing_keys(run)  # raises if the settings of its folder need trust
+            await convener.requeue_after_close(run)
+
+    async def load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
         """Return the minutes so far and the status."""
         state = await self.shared_convener.run_state(run)
         entries, _, _ = await self.shared_convener.store.load_since(run, 0)
-        return await self.shared_convener.fold(entries), state.status
+        return await self.shared_convener.fold(entries, state), state.status
 
     # Past runs
 
     async def result(self, arguments: ResultArguments, client: ClientContext) -> ReportObject:
-        run = await self._resolve_run(arguments.run, client.roots)
-        minutes, status = await self._load_minutes(run)
+        run = await self.resolve_run(arguments.run, client.roots)
+        return await self.read_result(run, with_tail=arguments.tail)
+
+    async def read_result(self, run: str, *, with_tail: bool = True) -> ReportObject:
+        """Return the report of a run that has ended."""
+        minutes, status = await self.load_minutes(run)
         if status in OPEN_STATUSES:
             raise UsageError(
                 f'run {run} has not finished ({status_line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
             )
         report = read_report(minutes)
-        answer = add_tail(report["answer"], report["tail"]) if arguments.tail else report["answer"]
-        return {**report, "answer": answer}
+        return word_report(
+            {**report, "answer": add_tail(report["answer"], report["tail"]) if with_tail else report["answer"]}
+        )
+
+    async def read_panel(self, run: str) -> PanelResult:
+        """Return the status of a panel that has ended, its answers and their comparison."""
+        status = run_status(*await self.load_minutes(run))
+        return add_panel_fields(status, await self.read_result(run, with_tail=False))
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> RunList:
         rows: list[RunRow] = []
@@ -369,13 +385,13 @@ class CouncilTools:
                 break
         return {"runs": rows}
 
-    async def _resolve_run(self, name: str, roots: Sequence[Path]) -> str:
+    async def resolve_run(self, name: str, roots: Sequence[Path]) -> str:
         """Return the id of the named run, or raise UnknownRun if its folder is outside the client's roots."""
         try:
             run = await self.shared_convener.resolve_run(name)
-            minutes, _ = await self._load_minutes(run)
+            minutes, _ = await self.load_minutes(run)
         except UnknownRun:
             minutes = Minutes()
         if not minutes.run or not limits.is_within(Path(minutes.folder), roots):
-            raise UnknownRun(f'no run "{name}" in the folders of this client: council_list shows its runs')
+            raise UnknownRun(f"no run {quote_value(name)} in the folders of this client: council_list shows its runs")
         return minutes.run

@@ -30,6 +30,11 @@ CHAT_OPERATIONS = frozenset(
         "get_options",
         "get_members",
         "get_roots",
+        "get_setup",
+        "upload_attachment",
+        "get_attachments",
+        "get_attachment",
+        "delete_attachment",
         "estimate_run",
         "start_run",
         "get_runs",
@@ -45,12 +50,26 @@ CHAT_OPERATIONS = frozenset(
         "list_models",
         "get_model",
         "create_chat_completion",
+        "create_response",
+        "get_response",
+        "cancel_response",
     }
 )
 OPERATIONS = {
     "chat": CHAT_OPERATIONS,
     "runs": CHAT_OPERATIONS
-    | {"get_attempts", "get_packet", "resume_run", "fork_run", "delete_run", "change_run", "record_outcome"},
+    | {
+        *(
+            "get_attempts",
+            "get_packet",
+            "resume_run",
+            "fork_run",
+            "delete_run",
+            "change_run",
+            "delete_response",
+            "record_outcome",
+        ),
+    },
 }  # operations of each scope; any other is for admins
 OWN_MATERIAL = ("council ", "attached/")  # begins the name of an earlier turn and of an attached file in the packet
 

@@ -15,10 +15,12 @@ from weakref import WeakValueDictionary
 from council.doors.limits import BudgetCaps, Owner
 from council.doors.web.responses import KeyReused
 from council.doors.web.sse import RunFeeds
+from council.doors.web.uploads import Uploads
 from council.errors import CouncilError, StoreError, UsageError
 from council.runs.service import Convener
 from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
+from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
 from council.store.interface import RequestKey
 from council.store.run_store import RunStore
@@ -26,6 +28,7 @@ from council.text_cleanup import single_line
 
 KEEP_KEYS_S = 7 * 86400.0  # seconds that the key of a request is kept
 RETRY_WINDOW_S = 1800.0  # seconds after which a client no longer retries: three timeouts of the openai SDK
+RESTART_POLLS, RESTART_POLL_S = 300, 0.1  # while a new worker takes over a run
 WORKER_CALL_TIMEOUT_S = 5.0  # seconds to wait for open worker calls at shutdown
 
 
@@ -38,6 +41,7 @@ class AppState:
         )
         self.caps = BudgetCaps.from_settings(self.shared_convener.settings)
         self.feeds = RunFeeds(self.shared_convener.follow)
+        self.uploads = Uploads(data_folder(owner.env))
         self.has_started = False
         self.start_error: CouncilError | None = None  # why the server cannot start
         self._worker_calls: dict[str, asyncio.Task[None]] = {}
@@ -133,6 +137,18 @@ class AppState:
         state = await self.shared_convener.run_state(run)
         if state.needs_worker:
             self.call_worker(state.run)
+
+    async def restart_worker(self, run: str) -> bool:
+        """Return whether a process executes a run again whose process has ended."""
+        if not (await self.shared_convener.run_state(run)).needs_worker:
+            return False
+        self.call_worker(run)
+        for _ in range(RESTART_POLLS):
+            state = await self.shared_convener.run_state(run)
+            if not state.needs_worker:
+                return True
+            await asyncio.sleep(RESTART_POLL_S)
+        return False
 
     def call_worker(self, run: str) -> None:
         """Call the worker in the background; the run is already queued."""

@@ -30,7 +30,9 @@ SESSION_PATH = "/api/session"
 METHODS_WITH_BODY = ("POST", "PATCH")
 MAX_BODY_BYTES = 1 << 20  # bytes
 # By path, for attachments.
-BODY_LIMITS = dict.fromkeys(("/api/runs", "/api/estimate", "/v1/chat/completions"), 24 << 20)
+BODY_LIMITS = dict.fromkeys(
+    ("/api/runs", "/api/estimate", "/api/attachments", "/v1/chat/completions", "/v1/responses"), 24 << 20
+)
 CODE_BYTES, CODE_TIMEOUT_S = 24, 300.0  # of a one-time code
 BODY_TIMEOUT_S = 30.0  # seconds for the whole body
 CONTENT_SECURITY_POLICY = (
@@ -117,6 +119,7 @@ class Guard:
     token: str
     origins: Mapping[str, str]  # by Host, with its port, as a browser writes them
     find_user: Callable[[str], Awaitable[User | None]]  # of a token
+    find_methods: Callable[[str], Sequence[str]]  # of a path
     codes: OneTimeCodes = field(default_factory=OneTimeCodes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,7 +173,8 @@ class Guard:
 
     async def _check_token(self, asked: RequestHead, state: dict[str, Any]) -> Refusal | None:
         """Refuse a missing token, and form posts, which any page could send. Keep the user for the routes."""
-        if asked.method in METHODS_WITH_BODY and not asked.is_json:
+        has_body = asked.method in METHODS_WITH_BODY and asked.method in self.find_methods(asked.path)
+        if has_body and not asked.is_json:
             return NOT_JSON
         try:
             found = [user for token in asked.tokens if (user := await self.identify(token))]
@@ -194,8 +198,6 @@ class Guard:
 
 async def _send_refusal(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
     response = error_response(refusal.status, refusal.code, refusal.line, path=scope["path"])
-    if refusal.status == 401:
-        response.headers["www-authenticate"] = "Bearer"
     await response(scope, receive, send)
 
 

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from council import events as ev
 from council.doors import chat, limits
+from council.doors.web import uploads
 from council.engine import plan_object
 from council.engine.plan_object import PacketReceipt, PlanObject
 from council.engine.records import CostRow, ReportObject
@@ -109,13 +110,22 @@ def make_body_model(row: Any, about: Mapping[str, str] = NO_HELP, name: str = ""
     `about` describes fields, also those of inner objects. `parts` are the types of single fields.
     """
     named: dict[str, Any] = {}
-    hints = get_type_hints(row, localns=vars(plan_object))  # some modules import these only for the types
+    known = vars(plan_object)  # some modules import these only for the types
+    hints, marked = get_type_hints(row, localns=known), get_type_hints(row, localns=known, include_extras=True)
     for field, kind in hints.items():
-        made = Field(description=about.get(field), alias="schema" if field == "schema" else None)
+        how: dict[str, Any] = {"description": about.get(field), "alias": "schema" if field == "schema" else None}
+        if get_origin(marked[field]) is NotRequired:
+            how |= {"default": None, "json_schema_extra": _drop_default}
+        made = Field(**how)
         shown = parts[field] if field in parts else _find_body_type(kind, about)
         named["schema_name" if field == "schema" else field] = (shown, made)
     model: type[BaseModel] = create_model(name or row.__name__, __base__=Body, __doc__=row.__doc__, **named)
     return model
+
+
+def _drop_default(schema: Json) -> None:
+    """Describe a field that may be absent by its type alone."""
+    del schema["default"]
 
 
 def _find_body_type(kind: Any, about: Mapping[str, str]) -> Any:
@@ -129,7 +139,52 @@ def _find_body_type(kind: Any, about: Mapping[str, str]) -> Any:
     return kind
 
 
+class SetupItem(Body):
+    """A vendor or a search provider that can be set up."""
+
+    name: str
+    variable: Annotated[str | None, Field(description="The variable of its key; null if it takes an address.")]
+    takes: Literal["key", "address"]
+    found: Annotated[
+        Literal["environment", "keyring", "settings", ""],
+        Field(description="Where its key or address is; empty: nowhere."),
+    ]
+
+
+class Setup(Body):
+    """What the owner can set up from the page."""
+
+    refused: Annotated[str | None, Field(description="Why nothing can be set up with this request; null if it can.")]
+    storage_problem: Annotated[
+        str | None, Field(description="Why no key can be stored on this system; null if it can.")
+    ]
+    vendors: list[SetupItem]
+    search: list[SetupItem]
+
+
+class SetupResult(Body):
+    """A key or an address that was stored."""
+
+    name: str
+    variable: str | None
+    tested: Annotated[bool, Field(description="Whether it answered a request that costs nothing.")]
+    detail: str
+
+
 # Start
+
+
+UPLOAD_HELP = {
+    "media_type": "Recognised from the content.",
+    "expires": "Unix time at which it is removed, if no run has taken it.",
+}
+Upload: Any = make_body_model(uploads.Upload, UPLOAD_HELP)
+
+
+class UploadContent(Upload):  # type: ignore[misc]
+    """An uploaded attachment with its content."""
+
+    data: Annotated[str, Field(description="The bytes in base64.")]
 
 
 ProtocolInfo: Any = make_body_model(
@@ -373,7 +428,7 @@ class RunDetail(TypedDict):
     report: Annotated[
         ReportObject,
         _described_as(Report),
-        Field(description="The report so far; its status is `incomplete` until the run ends."),
+        Field(description="The report; its status and its trust level are null until the run has ended."),
     ]
     above: Annotated[list[str], Field(description="Lines that belong above the answer: missing and limited parts.")]
     plan: PlanObject
@@ -493,7 +548,8 @@ class ChatModelList(Body):
 
 class ChatCompletionMessage(Body):
     role: Literal["assistant"]
-    content: str
+    content: Annotated[str | None, Field(description="Null with a refusal.")]
+    refusal: Annotated[str | None, Field(description="Why the members declined to write the JSON.")] = None
     reasoning_content: Annotated[str, Field(description="Progress and statements.")] = ""
 
 
@@ -519,18 +575,115 @@ class ChatCompletion(Body):
     council: ChatCouncil
 
 
+class ResponseUsage(Body):
+    """Tokens of all members."""
+
+    input_tokens: int
+    input_tokens_details: dict[str, int]
+    output_tokens: int
+    output_tokens_details: dict[str, int]
+    total_tokens: int
+
+
+ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+
+
+class ResponseBody(Body):
+    """A response. With `stream`, events as server-sent events; the last one has the response."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: ResponseStatus
+    background: bool
+    error: Annotated[dict[str, str] | None, Field(description="The code and the message of a response that failed.")]
+    incomplete_details: Annotated[dict[str, str] | None, Field(description="Why the run ended early.")]
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: dict[str, str]
+    model: str
+    output: Annotated[list[dict[str, Any]], Field(description="Progress and statements as reasoning, then the answer.")]
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    reasoning: dict[str, str | None]
+    store: bool
+    temperature: float | None
+    text: dict[str, Any]
+    tool_choice: str
+    tools: list[Any]
+    top_p: float | None
+    truncation: str
+    usage: Annotated[ResponseUsage | None, Field(description="Null until the run has ended.")]
+    council: Annotated[ChatCouncil | None, Field(description="The run; null until it has ended.")]
+
+
+class DeletedResponse(Body):
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+EXAMPLE_RESPONSE: Json = {
+    "id": "resp_r2abcd",
+    "object": "response",
+    "created_at": 1794742800,
+    "status": "completed",
+    "background": False,
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "model": "council",
+    "output": [
+        {
+            "id": "msg_r2abcd",
+            "type": "message",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Scale up.", "annotations": [], "logprobs": []}],
+        }
+    ],
+    "parallel_tool_calls": False,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "none",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "usage": None,
+    "council": None,
+}
+EXAMPLE_RESPONSE_STREAM = (
+    "event: response.output_text.delta\n"
+    'data: {"type":"response.output_text.delta","sequence_number":3,"item_id":"msg_r2abcd","output_index":0,'
+    '"content_index":0,"delta":"Scale","logprobs":[]}\n\n'
+)
+EXAMPLE_CHAT_STREAM = (
+    'data: {"id":"chatcmpl-r2abcd","object":"chat.completion.chunk","created":1794742800,"model":"council",'
+    '"choices":[{"index":0,"delta":{"content":"Scale"},"finish_reason":null}]}\n\ndata: [DONE]\n\n'
+)
 EXAMPLE_COMPLETION: Json = {
     "id": "chatcmpl-r2abcd",
     "object": "chat.completion",
     "created": 1794742800,
     "model": "council",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Scale up."}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 812, "completion_tokens": 240, "total_tokens": 1052},
+    "usage": {
+        "prompt_tokens": 812,
+        "completion_tokens": 240,
+        "total_tokens": 1052,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    },
     "council": {
         "run": "r2abcd",
         "status": "complete",
         "trust": {"level": "medium"},
         "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
         "degraded": [],
+        "tail": ["Trust: MEDIUM — one seat did not answer"],
     },
 }

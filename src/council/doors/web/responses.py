@@ -23,6 +23,7 @@ from council.doors.web.models import (
     SeatRow,
     StatementRow,
 )
+from council.doors.web.uploads import UnknownUpload
 from council.engine.degraded import format_page_lines
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.errors import (
@@ -64,11 +65,22 @@ class UnknownModel(UsageError):
     """A model of /v1 that does not exist."""
 
 
+class UnknownResponse(UsageError):
+    """There is no response of /v1 with this id, or it is of another user."""
+
+
+class UnknownPreviousResponse(UnknownResponse):
+    """The response that a request continues does not exist."""
+
+
 # HTTP status and code of each error class; the first match counts. Codes are never renamed.
 COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
     Forbidden: (403, "forbidden"),
     UnknownModel: (404, "model_not_found"),
+    UnknownPreviousResponse: (404, "previous_response_not_found"),
+    UnknownResponse: (404, "response_not_found"),
     UnknownEval: (404, "unknown_eval"),
+    UnknownUpload: (404, "unknown_attachment"),
     KeyReused: (422, "idempotency_key_reused"),
     UnknownRun: (404, "unknown_run"),
     RunOwned: (409, "run_owned"),
@@ -84,6 +96,7 @@ COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
     CouncilError: (500, "internal_error"),
 }
 CHAT_PATH = "/v1/"  # its errors have the format of OpenAI
+SETUP_PATH = "/api/setup"  # its requests have keys, which no message repeats
 CHAT_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "insufficient_quota"}  # by status
 REPEATED = {"idempotency-replayed": "true"}  # header of the response to a repeated request
 MAX_ERROR_CHARS = 600  # characters of an internal error
@@ -106,9 +119,10 @@ def error_response(
     status: int, code: str, line: str, field: str = "", exit_: int = 2, *, path: str = "", details: Json | None = None
 ) -> ApiResponse:
     """Return an error in the format of the path."""
+    headers = {"www-authenticate": "Bearer"} if status == 401 else None
     if path.startswith(CHAT_PATH):
-        return ApiResponse(chat_error_json(status, code, line, field), status)
-    return ApiResponse(error_json(code, line, field, exit_, details), status)
+        return ApiResponse(chat_error_json(status, code, line, field), status, headers)
+    return ApiResponse(error_json(code, line, field, exit_, details), status, headers)
 
 
 def chat_error_json(status: int, code: str, line: str, field: str = "") -> ChatErrorBody:
@@ -138,16 +152,19 @@ async def on_council_error(request: Request, problem: Exception) -> ApiResponse:
     return error_response(status, code, line, problem.field, problem.exit_code, path=path, details=problem.details)
 
 
-async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
-    """Answer an unknown path or method."""
+async def on_http_error(request: Request, problem: Exception) -> Response:
+    """Answer an unknown path or method, and OPTIONS with the methods of a path."""
     assert isinstance(problem, HTTPException)
     path = request.url.path
+    methods = {"allow": ", ".join(request.app.state.find_methods(path))} if problem.status_code == 405 else {}
+    if methods and request.method == "OPTIONS":
+        return Response(status_code=204, headers=methods)
     code, line = {
         404: ("unknown_path", f'unknown path "{path[:200]}": see /api/openapi.json'),
         405: ("method_not_allowed", f"{request.method} is not allowed for this path: see /api/openapi.json"),
     }.get(problem.status_code, ("invalid_request", str(problem.detail)))
     answer = error_response(problem.status_code, code, line, path=path)
-    answer.headers.update(problem.headers or {})
+    answer.headers.update({**(problem.headers or {}), **methods})
     return answer
 
 
@@ -160,7 +177,8 @@ async def on_validation_error(request: Request, problem: Exception) -> ApiRespon
         return error_response(400, "invalid_json", line, path=path)
     place = ".".join(map(str, first["loc"]))
     field = single_line(place.partition(".")[2], 200)  # without body, query, path or header
-    value = f' "{single_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
+    is_shown = isinstance(first.get("input"), str | int | float) and not path.startswith(SETUP_PATH)
+    value = f' "{single_line(str(first["input"]), 80)}"' if is_shown else ""
     line = f"invalid {single_line(place, 200)}{value}: {single_line(first['msg'], 200)}"
     status = 400 if path.startswith(CHAT_PATH) else 422
     return error_response(status, "invalid_field", line, field, path=path)

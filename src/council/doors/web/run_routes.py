@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from council.doors import limits
-from council.doors.limits import BudgetCaps
+from council.doors.limits import find_run_cap
 from council.doors.web import access, models, schemas
 from council.doors.web.access import AppStateDep, KeyHeader, RunId, UserDep, make_key
 from council.doors.web.app_state import AppState
@@ -31,22 +31,21 @@ from council.doors.web.schemas import (
     stream_responses,
 )
 from council.doors.web.sse import EventStream
-from council.errors import RunConflict, RunOwned, UsageError
+from council.errors import RunConflict, UsageError
 from council.extensions import FORMATS
-from council.planning.setup import RunSetup
 from council.render.formats import render_parts_as
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_history
 from council.runs.history import describe_packet, filter_evaluations, list_attempts, query_history
-from council.runs.service import Convener
 from council.runs.spending import parse_since
 from council.runs.tokens import OWNER
 from council.settings.schema import quote_value
-from council.store.interface import Record, RequestKey, RunRow, RunStatus
+from council.store.interface import RequestKey, RunRow, RunStatus
 from council.text_cleanup import clean_json
 from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
+SINCE = "^(all|today|[0-9]{1,4}d|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2})$"
 FilterValue = Annotated[str | None, Field(max_length=200)]
 FilterTime = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 REPORT_FORMATS = (*FORMATS.names, "mermaid")
@@ -61,18 +60,23 @@ def _check_format(name: str) -> str:
 ReportFormat = Annotated[str, Query(json_schema_extra={"enum": list(REPORT_FORMATS)}), AfterValidator(_check_format)]
 # Others are plain text.
 MEDIA_TYPES = {"json": "application/json", "sarif": "application/sarif+json", "html": "text/html"}
+EXAMPLE_SARIF = {"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "Council"}}, "results": []}]}
+DISPOSITION_HEADER = {"Content-Disposition": {"description": "attachment, of HTML only.", "schema": {"type": "string"}}}
 REPORT_RESPONSES = schemas.example_responses(schemas.EXAMPLE_REPORT, 404) | {
     200: {
-        "description": "The report.",
+        "description": "The report: Markdown, JUnit, GitHub annotations and Mermaid are plain text.",
+        "headers": DISPOSITION_HEADER,
         "content": {
             "text/plain": {"schema": {"type": "string"}, "example": "## Council Verdict"},
             "application/json": {"schema": {"$ref": "#/components/schemas/Report"}, "example": schemas.EXAMPLE_REPORT},
+            "application/sarif+json": {"schema": {"type": "object"}, "example": EXAMPLE_SARIF},
+            "text/html": {"schema": {"type": "string"}, "example": "<!doctype html>"},
         },
     }
 }
 LINK_HEADER = {"Link": {"description": 'Address of the next page, with rel="next".', "schema": {"type": "string"}}}
 EXAMPLE_PACKET = {
-    "receipt": {"files": 1, "bytes": 5120, "tokens": 1707, "skipped": []},
+    "receipt": {"files": ["core.py"], "bytes": 5120, "tokens": 1707, "skipped": []},
     "dossier": {"files": [{"path": "core.py"}]},
 }
 EXAMPLE_ROW = {
@@ -91,16 +95,27 @@ EXAMPLE_ROW = {
     ],
 }
 EXAMPLE_POSITIONS = [{"seq": 31, "rows": [EXAMPLE_ROW]}]
-EXAMPLE_SPEND = {
+EXAMPLE_CALLS: Json = {
+    "usd": 0.29,
+    "estimated": 0.0,
+    "in_doubt": 0.0,
+    "calls": 7,
+    "unpriced": 0,
+    "tokens": schemas.EXAMPLE_TOKENS,
+    "cached_saving": 0.0,
+}
+EXAMPLE_SPENT_RUNS: Json = {**EXAMPLE_CALLS, "runs": 1, "complete": 1, "mean": 0.29, "stops": 1, "saved": 0.09}
+EXAMPLE_SPEND: Json = {
     "schema": "council.spend/1",
     "since": "2026-11-15",
-    "total": {"usd": 0.29},
-    "days": [],
+    "total": EXAMPLE_SPENT_RUNS,
+    "days": [{"day": "2026-11-15", **EXAMPLE_CALLS}],
     "members": [],
-    "protocols": [
-        {"protocol": "adversarial", "usd": 0.29, "runs": 1, "complete": 1, "mean": 0.29, "stops": 1, "saved": 0.09}
-    ],
+    "protocols": [{"protocol": "adversarial", **EXAMPLE_SPENT_RUNS}],
+    "folders": [],
     "runs": [],
+    "unpriced": [],
+    "today": {"day": "2026-11-15", "usd": 0.29, "reserved": 0.0, "in_doubt": 0.0, "cap": None, "left": None},
 }
 
 
@@ -128,7 +143,9 @@ class RunQuery(BaseModel):
 @history_router.get(
     "/runs",
     response_model=models.RunList,
-    responses=example_responses({"runs": [schemas.EXAMPLE_RUN_ROW], "more": False, "next": None}, headers=LINK_HEADER),
+    responses=example_responses(
+        {"runs": [schemas.EXAMPLE_RUN_ROW], "more": False, "next": None}, 404, headers=LINK_HEADER
+    ),
 )
 async def get_runs(
     request: Request, app_state: AppStateDep, user: UserDep, query: Annotated[RunQuery, Query()]
@@ -174,8 +191,7 @@ async def get_run(run: RunId, app_state: AppStateDep) -> ApiResponse:
 @history_router.get("/runs/{run}/report", responses=REPORT_RESPONSES)
 async def get_report(run: RunId, app_state: AppStateDep, format: ReportFormat = "md") -> Response:
     """Return the report in a format. HTML is a download, so that no page with model text opens on this origin."""
-    entries = await app_state.shared_convener.entries(run)
-    minutes = await app_state.shared_convener.fold(entries)
+    minutes, entries = await app_state.shared_convener.load_minutes(run)
     headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
     parts = iter([render_mermaid(minutes)]) if format == "mermaid" else render_parts_as(minutes, format, entries)
     first = await asyncio.to_thread(next, parts, "")  # an error is a response of its own
@@ -225,7 +241,9 @@ async def get_packet(run: RunId, app_state: AppStateDep) -> ApiResponse:
 
 @history_router.get("/spend", response_model=models.Spending, responses=example_responses(EXAMPLE_SPEND))
 async def get_spend(
-    app_state: AppStateDep, user: UserDep, since: Annotated[str, Query(max_length=40)] = "30d"
+    app_state: AppStateDep,
+    user: UserDep,
+    since: Annotated[str, Query(max_length=40, json_schema_extra={"pattern": SINCE})] = "30d",
 ) -> ApiResponse:
     """Return spending by day, member, protocol and run since a day (2026-11-15, today, 7d, all), and the rest of
     today's budget.
@@ -244,12 +262,12 @@ def get_empty_key(
 
 EmptyRequestKey = Annotated[RequestKey | None, Depends(get_empty_key)]  # of a request whose body says nothing
 action_router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
-MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "status": "queued"}
 STATUS_RESPONSE: Json = {
     "status_code": 202,
     "response_model": models.RunStatusBody,
-    "responses": example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
+    "responses": example_responses(EXAMPLE_STATUS, 404, 409, status=202, has_body=True),
+    "openapi_extra": schemas.NEEDS_BODY,
 }
 EXAMPLE_ASK: Json = {
     "run": EXAMPLE_RUN,
@@ -302,9 +320,11 @@ async def resume_run(run: RunId, app_state: AppStateDep, user: UserDep, key: Emp
         if record.status == RunStatus.COMPLETE:
             raise RunConflict(f"run {run} is complete, so there is nothing to resume: fork it, or start a new run")
         payer = OWNER if user.sees_all else user  # the cap of a user's run stays, or becomes the present one
-        async with app_state.open_convener(user=payer, max_cost=_effective_cap(record, app_state)) as convener:
+        async with app_state.open_convener(
+            user=payer, max_cost=find_run_cap(app_state.owner, app_state.caps, record)
+        ) as convener:
             await convener.find_missing_keys(run)  # raises if the settings of its folder need trust
-            await _requeue(run, convener, app_state)
+            await convener.requeue_after_close(run)
         return await _keep_key(run, key, app_state)
 
     await app_state.run_once(key, resume)
@@ -316,7 +336,14 @@ async def resume_run(run: RunId, app_state: AppStateDep, user: UserDep, key: Emp
     "/fork",
     status_code=202,
     response_model=models.ForkedRun,
-    responses=example_responses({"run": EXAMPLE_RUN, "id": EXAMPLE_RUN}, 404, 409, 415, status=202),
+    responses=example_responses(
+        {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN},
+        404,
+        409,
+        status=202,
+        headers=schemas.REPLAYED_HEADER,
+        has_body=True,
+    ),
 )
 async def fork_run(
     run: RunId,
@@ -334,7 +361,9 @@ async def fork_run(
     async def fork() -> str:
         record = await app_state.store.load(run)
         limits.check_members(body.seats.values(), app_state.owner.settings(Path(record.folder)))
-        async with app_state.open_convener(user=user, max_cost=_effective_cap(record, app_state)) as convener:
+        async with app_state.open_convener(
+            user=user, max_cost=find_run_cap(app_state.owner, app_state.caps, record)
+        ) as convener:
             return await convener.enqueue_fork(run, body.from_, body.seats, key)
 
     forked, is_repeated = await app_state.run_once(key, fork)
@@ -351,7 +380,7 @@ async def get_asks(run: RunId, app_state: AppStateDep) -> ApiResponse:
 @action_router.post(
     "/asks/{key:path}",
     response_model=models.AnswerTaken,
-    responses=example_responses({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415),
+    responses=example_responses({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, has_body=True),
 )
 async def answer_ask(run: RunId, key: str, reply: AskAnswer, app_state: AppStateDep) -> ApiResponse:
     """Answer a question to a person: text, or JSON where fields are asked for. The first answer counts."""
@@ -360,7 +389,9 @@ async def answer_ask(run: RunId, key: str, reply: AskAnswer, app_state: AppState
     )
 
 
-@action_router.patch("", response_model=models.RunRow, responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, 415))
+@action_router.patch(
+    "", response_model=models.RunRow, responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, has_body=True)
+)
 async def change_run(run: RunId, body: RunChange, app_state: AppStateDep) -> ApiResponse:
     """Change the title of a run, and return its row of the list."""
     await app_state.shared_convener.rename(run, body.title)
@@ -371,34 +402,12 @@ async def change_run(run: RunId, body: RunChange, app_state: AppStateDep) -> Api
 @action_router.post(
     "/outcome",
     response_model=models.OutcomeBody,
-    responses=example_responses(schemas.EXAMPLE_OUTCOME, 404, 415),
+    responses=example_responses(schemas.EXAMPLE_OUTCOME, 404, has_body=True),
 )
 async def record_outcome(run: RunId, body: OutcomeRequest, app_state: AppStateDep) -> ApiResponse:
     """Record how the decision of a complete run turned out. The newest outcome counts; the earlier ones are kept."""
     recorded = await app_state.shared_convener.record_outcome(run, body.label, body.note)
     return ApiResponse(recorded.row)
-
-
-async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
-    """Requeue the run, retrying while the process that closed it still writes the report."""
-    for left in range(MAX_REQUEUE_ATTEMPTS, -1, -1):
-        try:
-            await convener.requeue(run)
-        except RunOwned:
-            if left == 0 or (await app_state.shared_convener.run_state(run)).is_open:
-                raise
-            await asyncio.sleep(REQUEUE_INTERVAL_S)
-        else:
-            return
-
-
-def _effective_cap(record: Record, app_state: AppState) -> float | None:
-    """Return the lowest cap of the run, of its folder and of this server.
-
-    Raise UsageError if its folder has a higher cap of a day.
-    """
-    here = BudgetCaps.from_settings(app_state.owner.settings(Path(record.folder)))
-    return limits.min_amount(RunSetup.of(record).flags.get("max_cost"), app_state.caps.effective_cap(here, None))
 
 
 async def _keep_key(run: str, key: RequestKey | None, app_state: AppState) -> str:
@@ -414,7 +423,15 @@ async def _status_response(run: str, app_state: AppState) -> ApiResponse:
 
 
 event_router = APIRouter(prefix="/api", tags=["events"])
-LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
+POSITION, POSITIONS = "^[0-9]{0,15}$", "^([A-Za-z0-9]+:[0-9]{1,15}(,[A-Za-z0-9]+:[0-9]{1,15})*)?$"
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", description="Instead of `since`.", json_schema_extra={"pattern": POSITION}),
+]
+LastEventIds = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", description="Instead of `since`.", json_schema_extra={"pattern": POSITIONS}),
+]
 MAX_SEQ = 1 << 53
 PATCHES_HELP = (
     "Add `patch` to each stored event: a JSON merge patch (RFC 7396) of the minutes as the page of this server shows them. "
@@ -442,9 +459,11 @@ async def stream_runs(
     app_state: AppStateDep,
     user: UserDep,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],
-    since: Annotated[str, Query(description="Positions such as `A:12,B:3`.")] = "",
+    since: Annotated[
+        str, Query(description="Positions such as `A:12,B:3`.", json_schema_extra={"pattern": POSITIONS})
+    ] = "",
     patches: Patches = False,
-    last_event_id: LastEventId = None,
+    last_event_id: LastEventIds = None,
 ) -> EventStream:
     """Stream several runs at once; every event names its run."""
     known = {name: await app_state.resolve_run(name, user) for name in run}

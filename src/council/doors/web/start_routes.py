@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -22,6 +22,7 @@ from council.doors.web.schemas import EXAMPLE_RUN, EmptyRequest, RunRequest, Ses
 from council.engine.plan_object import PlanObject
 from council.errors import UsageError
 from council.flags import negatable_options
+from council.packet.attachments import Content
 from council.planning.plan import Material, Plan
 from council.protocols.common.perspectives import list_presets, load_preset
 from council.protocols.common.rosters import DescribedRoster
@@ -53,7 +54,7 @@ async def get_docs(request: Request) -> Response:
     "/api/session",
     tags=["session"],
     response_model=models.Session,
-    responses=example_responses({"session": "open", "user": None, "scope": "admin"}, 415),
+    responses=example_responses({"session": "open", "user": None, "scope": "admin"}, has_body=True),
 )
 async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
     """Check a token, or exchange a one-time code for one.
@@ -75,7 +76,8 @@ async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
     tags=["session"],
     status_code=201,
     response_model=models.SessionCode,
-    responses=example_responses({"code": "…"}, 415, status=201),
+    responses=example_responses({"code": "…"}, status=201, has_body=True),
+    openapi_extra=schemas.NEEDS_BODY,
 )
 async def create_code(request: Request, user: UserDep, body: EmptyRequest | None = None) -> ApiResponse:
     """Create a one-time code with which a page gets the token of the server. Only for the owner."""
@@ -103,13 +105,14 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     options = {name: value for name, value in request.options.items() if _is_filled(name, value)}
     limits.refuse_owner_options(request.options)
     limits.check_files(options, material_folder or folder, roots)
+    uploaded = await asyncio.to_thread(app_state.uploads.read_contents, user.name, request.uploads)
     settings, flags = limits.check_request(app_state.owner, app_state.caps, folder, request, options)
     async with app_state.open_convener(folder, user, **flags) as convener:
         plan = await convener.plan(
             _question_words(request),
             options,
             protocol=request.protocol,
-            material=_make_material(request),
+            material=_make_material(request, uploaded),
             after=after,
             folder=material_folder,
         )
@@ -130,15 +133,16 @@ def _question_words(request: RunRequest) -> list[str]:
     return [*([question] if question else []), *request.targets]
 
 
-def _make_material(request: RunRequest) -> Material:
+def _make_material(request: RunRequest, uploaded: Sequence[Content]) -> Material:
     return Material(
         decisions=tuple(request.decisions),
         redact=request.redact,
         skip_secrets=request.skip_secrets,
         look=request.look,
         targets=tuple(request.targets),
-        attachments=tuple(
-            (file.name, limits.read_inline(file.name, file.text, file.data)) for file in request.attachments
+        attachments=(
+            *((file.name, limits.read_inline(file.name, file.text, file.data)) for file in request.attachments),
+            *uploaded,
         ),
     )
 
@@ -153,6 +157,11 @@ EXAMPLE_FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes
 EXAMPLE_PROTOCOL = {
     "name": "adversarial",
     "summary": "draft independently, attack the leading draft, rule",
+    "purpose": "Test a decision before it is made.",
+    "use": "Decide",
+    "tasks": ["ask"],
+    "cost": None,
+    "example": 'council adversarial "Shard or scale up?"',
     "seats": ["alpha", "beta", "gamma"],
     "options": {"type": "object", "properties": {}},
     "phases": [{"name": "draft", "calls": 3, "parallel": True}],
@@ -162,7 +171,16 @@ EXAMPLE_PROTOCOL = {
 }
 EXAMPLE_MEMBERS = {
     "members": [
-        {"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}
+        {
+            "member": "local:smollm2",
+            "vendor": "local",
+            "available": True,
+            "needs": "",
+            "context": 8192,
+            "price": None,
+            "line": None,
+            "retired": None,
+        }
     ],
     "protocol": "collaborative",
     "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local", "fallbacks": []}],
@@ -173,7 +191,7 @@ EXAMPLE_MEMBERS = {
     "presets": [{"name": "security-audit", "about": ""}],
 }
 # Fields of a run that the form has its own controls for; the others are generated from their descriptions.
-OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments", "continues")
+OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments", "uploads", "continues")
 EXAMPLE_PREVIEW = {
     "path": "src/core.py",
     "bytes": 27,
@@ -274,7 +292,9 @@ async def get_file_text(
     return ApiResponse(await asyncio.to_thread(preview_file, app_state.find_root(root), path))
 
 
-@start_router.post("/estimate", response_model=PlanObject, responses=example_responses(schemas.EXAMPLE_PLAN, 415))
+@start_router.post(
+    "/estimate", response_model=PlanObject, responses=example_responses(schemas.EXAMPLE_PLAN, 404, has_body=True)
+)
 async def estimate_run(body: RunRequest, app_state: AppStateDep, user: UserDep) -> ApiResponse:
     """Return the plan with its cost estimate. Spends nothing."""
     async with plan_request(body, app_state, user) as (_, plan):
@@ -285,7 +305,13 @@ async def estimate_run(body: RunRequest, app_state: AppStateDep, user: UserDep) 
     "/runs",
     status_code=201,
     response_model=models.StartedRun,
-    responses=example_responses({"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "plan": schemas.EXAMPLE_PLAN}, 415, status=201),
+    responses=example_responses(
+        {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "plan": schemas.EXAMPLE_PLAN},
+        404,
+        status=201,
+        headers=schemas.REPLAYED_HEADER,
+        has_body=True,
+    ),
 )
 async def start_run(
     body: RunRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None
@@ -303,4 +329,5 @@ async def start_run(
         plan = (await app_state.shared_convener.minutes(run)).plan
         return ApiResponse({"run": run, "id": run, "plan": plan}, 201, REPEATED)
     app_state.call_worker(run)
+    await asyncio.to_thread(app_state.uploads.remove, user.name, body.uploads)
     return ApiResponse({"run": run, "id": run, "plan": plans[-1]}, 201)

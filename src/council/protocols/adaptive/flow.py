@@ -10,11 +10,12 @@ from council.engine.agreement import NotedAgreement, assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, seat_names
 from council.errors import QuorumLost, SeatAbsent
+from council.final_answers.comparison import Comparison, compare_all
 from council.protocols.adaptive import rules as rule
 from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
 from council.protocols.adaptive.rules import AdaptiveDetails, DecisionRow, Decisions
 from council.protocols.common.check import FoundError, list_check_facts, make_open_error, number_errors
-from council.protocols.common.conclusions import LEVELS, Comparison, compare_all
+from council.protocols.common.conclusions import LEVELS
 from council.protocols.common.issues import SEVERE
 from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.points import assess_points, compare_answers, is_dispute

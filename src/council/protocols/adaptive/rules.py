@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from council.engine.agreement import NotedAgreement, compute_agreement, join_sides, round_voices
 from council.engine.records import DifferenceRow
+from council.final_answers.comparison import Comparison, compare_all, compare_conclusions
 from council.protocols.adaptive.replies import Answer, ArgumentRow, Arguments, Confirmation
 from council.protocols.common.check import FoundError
-from council.protocols.common.conclusions import LEVELS, Comparison, compare_all, compare_conclusions
+from council.protocols.common.conclusions import LEVELS
 from council.protocols.common.issues import SEVERE
 from council.types import CheckedError, Difference, Round, Seat, Side, Statement, TrustFact
 

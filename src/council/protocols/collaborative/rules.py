@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from council.final_answers.comparison import compare_all
 from council.protocols.collaborative.replies import Draft
-from council.protocols.common.conclusions import compare_all
 from council.protocols.common.stances import describe_vendor, has_two_members
 from council.text_cleanup import single_line
 from council.types import Round

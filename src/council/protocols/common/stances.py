@@ -44,7 +44,7 @@ def is_unanimous(stances: Sequence[Stance], question: str = "") -> bool:
     choices = [one.choice.strip() for one in stances]
     if not any(choices):
         return True
-    from council.protocols.common.conclusions import compare_all  # not loaded for verdicts without a choice
+    from council.final_answers.comparison import compare_all  # not loaded for verdicts without a choice
 
     return compare_all(choices, question) == "same"
 

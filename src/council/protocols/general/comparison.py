@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from council.protocols.common.values import (
+from council.final_answers.values import (
     compare_answers,
     condition_of,
     has_comparable_values,

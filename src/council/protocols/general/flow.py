@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from council.engine.council import Council
-from council.errors import ChairAbsent, UsageError
+from council.errors import ChairAbsent, UsageError, option, wording
 from council.protocols.general.claims import SeatAnswer
 from council.protocols.general.comparison import ClerkGroup, Comparison, check_groups, compare_claims, disputing_seats
 from council.protocols.general.options import GeneralOptions
@@ -20,7 +20,10 @@ from council.protocols.general.verdict import (
 from council.types import Round, Statement, Verdict
 
 CLERK_TOKENS, CLERK_TOKENS_PER_MEMBER = 1600, 500  # for up to three members, and for each further one
-NO_SPEC_ERROR = "--spec-review needs a specification to review, and none was found: give --spec FILE, or name the file"
+NO_SPEC_ERROR = (
+    f"{option('spec_review', True)} needs a specification to review, and none was found: "
+    f"give {wording(python='spec=FILE', cli='--spec FILE', http='spec')}, or name the file"
+)
 
 
 async def general(council: Council, **options: Any) -> Verdict:

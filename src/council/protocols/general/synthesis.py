@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.protocols.common.values import name_key
+from council.final_answers.values import name_key
 from council.protocols.general.claims import Dispute, Side
 from council.wording import Wording
 

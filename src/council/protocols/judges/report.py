@@ -148,6 +148,7 @@ def build_footer(minutes: Minutes, value: ReportObject) -> list[str]:
     is_complete = value["status"] == "complete"
     seconds = f"{minutes.seconds:.0f}" if minutes.seconds >= 10 else f"{minutes.seconds:.1f}"
     ended = wording.heading("completed_in" if is_complete else "stopped_after", seconds=seconds)
+    command = "watch" if minutes.active else "runs replay" if is_complete else "resume"
     calls, tokens = value["calls"]["made"], value["tokens"]
     cost = format_cost(value["cost"], wording)
     saved = format_savings(value.get("stops") or [], wording)
@@ -157,9 +158,10 @@ def build_footer(minutes: Minutes, value: ReportObject) -> list[str]:
         *([f"{wording.heading('saved_by_stops')}{wording.colon}{saved}"] if saved else []),
         wording.heading("calls_counted", number=calls, count=calls),
         wording.heading("tokens_counted", sent=sent, received=received),
-        f"`council {'runs replay' if is_complete else 'resume'} {minutes.run}`",
+        f"`council {command} {minutes.run}`",
     ]
-    return [f"{ended} {summary.format_response_counts(minutes, wording)}", " · ".join(parts)]
+    counts = summary.format_response_counts(minutes, wording)
+    return [counts if minutes.active else f"{ended} {counts}", " · ".join(parts)]
 
 
 def render_analysis(minutes: Minutes, said: StatementMinutes) -> str:
@@ -314,6 +316,8 @@ def render_judges_report(minutes: Minutes, value: ReportObject) -> str:
 
 def _format_recommendation(minutes: Minutes, wording: Wording) -> str:
     """Return the recommendation. An unfinished run has none; its digest would repeat the sections above."""
+    if minutes.active:
+        return wording.heading("none_sentence")
     if minutes.status != "complete":
         return wording.heading("nothing_compared")
     answer = quote_tail_lines(clean(minutes.verdict.get("answer") or ""))
@@ -385,6 +389,8 @@ def _validate_context(minutes: Minutes, wording: Wording, report: ReportObject) 
 
 
 def _format_heading(minutes: Minutes, wording: Wording) -> str:
+    if minutes.active:
+        return wording.heading("none")
     if minutes.status != "complete":
         return wording.heading("incomplete")
     return minutes.verdict.get("verdict") or single_line(minutes.verdict.get("answer") or wording.heading("none"))

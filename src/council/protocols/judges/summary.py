@@ -225,7 +225,7 @@ def format_headline(minutes: Minutes) -> str:
     heard = f"{minutes.answered_count} of {count_asked_seats(minutes)}"
     if len(list_families(minutes)) > 1 and verdict:
         return f"{verdict}  {_format_families(minutes)}   {heard} seats"
-    return f"{verdict or 'INCOMPLETE'}  {heard} {'judge' if count_asked_seats(minutes) == 1 else 'judges'}"
+    return f"{verdict or minutes.active.upper() or 'INCOMPLETE'}  {heard} {'judge' if count_asked_seats(minutes) == 1 else 'judges'}"
 
 
 def _format_families(minutes: Minutes) -> str:
@@ -335,7 +335,8 @@ def _format_shifts(minutes: Minutes) -> list[str]:
 def _format_next_step(minutes: Minutes) -> list[str]:
     if minutes.status != "complete":
         written = format_count(len(last_replies(minutes)), "opinion")
-        return [f"{'next step':<{KIND_WIDTH}}council resume {minutes.run} ({written} so far)"]
+        command = "watch" if minutes.active else "resume"
+        return [f"{'next step':<{KIND_WIDTH}}council {command} {minutes.run} ({written} so far)"]
     answer = _shorten_line(clean(minutes.verdict.get("answer") or ""), MAX_REASON_CHARS)
     yours = "the families disagree, and the decision is yours; the most severe finding: "
     answer = f"{yours}{answer}" if answer and _is_disagreement(minutes) else answer

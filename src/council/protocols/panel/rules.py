@@ -10,7 +10,7 @@ from itertools import combinations
 from council.engine.agreement import join_sides
 from council.engine.layout import close_code_fence, format_label
 from council.engine.records import Disagreement, SeatPosition
-from council.protocols.common.conclusions import compare_all
+from council.final_answers.comparison import compare_all
 from council.protocols.common.points import MAX_DISPUTED, ComparedAnswers
 from council.protocols.common.sections import Section
 from council.protocols.panel.closings import Closing

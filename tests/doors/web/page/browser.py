@@ -47,6 +47,16 @@ class Browser:
         self.page.wait_for_selector(".answer:not([hidden])")
         return self
 
+    def choose_protocol(self, name: str) -> None:
+        """Choose a protocol in the menu of the composer."""
+        self.page.click(".menu-button")
+        self.page.click(f".protocol:has(#protocol-{name})")
+        self.page.wait_for_selector(".protocol-menu", state="hidden")
+
+    def open_options(self) -> None:
+        """Open the options of the composer."""
+        self.page.evaluate("() => { document.querySelector('.composer-options').open = true }")
+
     def text(self, selector: str) -> str:
         return str(self.page.locator(selector).first.inner_text())
 

@@ -218,7 +218,7 @@ def test_the_form_has_an_answer_checked(server: WebServer, provider: FakeProvide
     seen = look().at(server.url)
     page = seen.page
     page.fill("#question", QUESTION)
-    page.click("summary:has-text('More options')")
+    seen.open_options()
     assert "its author correct what is right" in seen.text(".field:has(#option-check)")
     with page.expect_request(lambda one: one.url.endswith("/api/estimate")) as sent:
         page.check("#option-check")

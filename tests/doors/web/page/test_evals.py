@@ -41,7 +41,7 @@ def make_table() -> EvalTable:
             7,
             0.01,
             2.0,
-            members=("sim:m1", "sim:m2"),
+            served_by={"alpha": "sim:m1", "beta": "sim:m2"},
         )
 
     found = [ArmResults(arm, {item.id: answer(arm.name, n) for n, item in enumerate(items)}) for arm in arms]
@@ -60,13 +60,22 @@ def test_evaluations_are_listed_and_one_is_shown_with_its_table_and_plots(server
     page.click(".eval-list a")
     page.wait_for_selector(".evals table")
     text = " ".join(seen.text(".evals").split())
-    for words in ("questions.jsonl", "What can be concluded", "60 questions", "self-consistency=collaborative", "right by trust level"):  # fmt: skip
+    for words in ("questions.jsonl", "What can be concluded", "60 questions", "models sim:m1 and sim:m2", "self-consistency (same tokens as collaborative)", "right by trust level", "not about which arm is right more often", "single used sim:m1"):  # fmt: skip
         assert words in text
-    compared = [arm["against"]["p_value"] for arm in table["arms"] if arm["against"]]
+    assert "self-consistency=" not in text
+    order = [
+        text.index(words)
+        for words in ("what to do:", "right by share of the votes", "only other right", "how often chance alone")
+    ]
+    assert order == sorted(order)  # the text first, the tables and their terms last
+    both = [one for arm in table["arms"] for one in (arm["against_single"], arm["against"]) if one]
+    compared = [one["p_value"] for one in both]
     cells = seen.texts(".evals td")
     assert compared and {format_p_cell(p_value) for p_value in compared} <= set(cells)
     assert cells.count("too few") == 2  # the calibration error of sixty answers
-    assert len(seen.texts(".evals tbody tr")) == 3 and page.locator(".eval-plot .eval-span").count() > 5
+    assert (
+        len(seen.texts(".evals tbody tr")) == 3 + len(both) == 6 and page.locator(".eval-plot .eval-span").count() > 5
+    )
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     listed = server.get("/api/evals")["evals"]
@@ -82,7 +91,7 @@ def make_blind_table() -> EvalTable:
     """A table of three arms with forty open questions, compared by two judges."""
     rng, items = random.Random(2), tuple(Item(str(n), "q", "", grader="blind") for n in range(40))
     arms = parse_arms("single,solo,refine", "blind")
-    result = Result("r1", "", None, "LOW", None, {}, 900, 7, 0.01, 2.0, "A text.", ("sim:m1",))
+    result = Result("r1", "", None, "LOW", None, {}, 900, 7, 0.01, 2.0, "A text.", {"alpha": "sim:m1"})
     chances = {"single": 0.3, "refine": 0.7}
 
     def judge(chance: float, member: str) -> JudgementRow:

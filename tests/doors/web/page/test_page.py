@@ -444,6 +444,7 @@ def test_money_and_attempts_show_estimates_reserves_and_times(
 @pytest.mark.behaviour("50-page-files", "13-cheap")
 def test_files_and_fast_models_are_chosen_and_change_the_plan(server: WebServer, look: Look) -> None:
     seen = look().at(server.url)
+    seen.open_options()
     seen.page.click("button:has-text('Add files')")
     seen.page.wait_for_selector(".tree li")
     assert "secret.pem" not in seen.text(".tree") and ".env" not in seen.text(".tree")
@@ -455,7 +456,7 @@ def test_files_and_fast_models_are_chosen_and_change_the_plan(server: WebServer,
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
     assert_no_errors(seen, server)
     seen.page.check("#option-cheap")  # the owner of this server has configured no fast model
-    seen.wait("() => document.querySelector('.estimate .problem').innerText.includes('no fast model')")
+    seen.wait("() => document.querySelector('.composer > .problem').innerText.includes('no fast model')")
 
 
 DROP = """([name, type, text]) => {
@@ -480,44 +481,36 @@ PASTE_IMAGE = """base64 => {
 
 
 @pytest.mark.behaviour("50-page-form", "50-page-attachments")
-def test_the_form_offers_examples_purposes_every_option_and_attachments(server: WebServer, look: Look) -> None:
+def test_the_form_offers_examples_every_option_and_attachments(server: WebServer, look: Look) -> None:
     seen = look(viewport={"width": 390, "height": 800}).at(server.url)
     page = seen.page
-    assert seen.texts(".protocols[role] > .protocol b") == [
-        "Automatic",
-        "Decide",
-        "Review",
-        "Research",
-        "Rank",
-        "Refine",
-    ]
-    assert seen.texts(".go .run")[0] == "Run" and not page.is_visible("#protocol-triad")
     page.click(".example >> nth=2")
     assert page.input_value("#question").startswith("Rank these names") and not page.is_visible(".examples")
     seen.wait("() => document.querySelector('.plan').innerText.includes('ranking')")
-    above = "() => document.querySelector('.go .run').getBoundingClientRect().top < document.querySelector('.protocols').getBoundingClientRect().top"
-    assert page.evaluate(above)
 
-    page.click("#protocol-judges", force=True)
-    page.click("summary:has-text('Options of judges')")
+    seen.choose_protocol("judges")
+    seen.open_options()
     assert "security-audit" in page.locator("#option-preset option").all_inner_texts()
     page.select_option("#option-preset", "security-audit")
-    page.click("summary:has-text('More options')")
     page.fill("#option-decisions", "Keep the archive, for now.\nNo new vendor.")
     page.select_option("#option-effort", "high")
     page.check("#option-redact")
     page.evaluate(DROP, ["photo.heic", "image/heic", "x\0"])
     refused = "is neither an image (PNG, JPEG, WebP, GIF) nor a PDF nor text"
-    seen.wait(f"() => document.querySelector('.files-field .problem').innerText.includes('{refused}')")
+    seen.wait(f"() => document.querySelector('.attachments-field .problem').innerText.includes('{refused}')")
     page.evaluate(DROP, ["plan.md", "text/markdown", "Move the archive."])
     page.evaluate(PASTE, "Costs of the archive. " * 300)
     seen.wait("() => document.querySelectorAll('.picked li').length === 2")
     page.fill("#question", "review this plan")
-    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and "pasted" not in one.post_data) as sent:
+    seen.wait("() => !document.querySelector('.attached [data-busy]')")
+    kept = {one["name"]: one["id"] for one in run_in_thread(lambda: server.get("/api/attachments"))}
+    assert {*kept} == {"plan.md", "pasted.txt"}
+    gone = kept.pop("pasted.txt")
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and gone not in one.post_data) as sent:
         page.click("button[aria-label='Remove pasted.txt']")
     assert sent.value.post_data_json == {
         "question": "validate review this plan", "protocol": "judges", "options": {"preset": "security-audit"}, "effort": "high", "redact": True,
-        "decisions": ["Keep the archive, for now.", "No new vendor."], "attachments": [{"name": "plan.md", "text": "Move the archive."}],
+        "decisions": ["Keep the archive, for now.", "No new vendor."], "uploads": [kept["plan.md"]],
     }  # fmt: skip
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
 
@@ -543,17 +536,23 @@ def test_the_form_offers_examples_purposes_every_option_and_attachments(server: 
     page.evaluate(PASTE_IMAGE, RED_PIXEL)
     shown = "[...document.querySelectorAll('.picked .thumb')].filter(one => one.naturalWidth === 1)"
     seen.wait(f"() => {shown}.length === 2")
-    assert {"image.png", "image-2.png"} < set(page.locator(".picked code").all_inner_texts())
-    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and "image-2" not in one.post_data) as sent:
+    assert {"image.png", "image-2.png"} < set(page.locator(".attached code").all_inner_texts())
+    seen.wait("() => !document.querySelector('.attached [data-busy]')")
+    kept = {one["name"]: one["id"] for one in run_in_thread(lambda: server.get("/api/attachments"))}
+    second = kept.pop("image-2.png")
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and second not in one.post_data) as sent:
         page.click("button[aria-label='Remove image-2.png']")
-    assert {"name": "image.png", "data": RED_PIXEL} in sent.value.post_data_json["attachments"]
-    seen.wait("() => document.querySelector('.estimate .problem').innerText.includes('can see \"attached/image.png\"')")
+    assert sorted(sent.value.post_data_json["uploads"]) == sorted(kept.values())
+    seen.wait(
+        "() => document.querySelector('.composer > .problem').innerText.includes('can see \"attached/image.png\"')"
+    )
 
 
 @pytest.mark.behaviour("50-page-human")
 def test_a_person_answers_in_the_page(server: WebServer, look: Look) -> None:
     seen = look().at(server.url)
     seen.page.fill("#question", QUESTION)
+    seen.open_options()
     seen.page.wait_for_selector("#member-beta")
     seen.page.select_option("#member-beta", "human")
     seen.wait(
@@ -575,7 +574,7 @@ def test_a_person_who_judges_fills_in_a_form_without_defaults(server: WebServer,
     (server.folder / "council.toml").write_text(seats, encoding="utf-8")
     trust_project(server.folder)
     seen = look().at(server.url)
-    seen.page.click("#protocol-judges", force=True)
+    seen.choose_protocol("judges")
     submit_question(seen, "src/core.py")
     form = seen.page.locator(".asks form")
     form.get_by_label("verdict").wait_for()
@@ -660,8 +659,7 @@ def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     (server.folder / "council.toml").unlink()
     (server.folder / "sky.md").write_text("The sky is green.\n", encoding="utf-8")
     seen = look().at(server.url)
-    seen.page.click(".more summary")
-    seen.page.click("#protocol-quick", force=True)
+    seen.choose_protocol("quick")
     assert submit_question(seen, "Is sky.md right?") == "Run · free"
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)
     assert "local:smollm2" in seen.text(".seat .member")

@@ -36,7 +36,7 @@ function panel(name, label, sentence, summary, details) {
 
 /** The level and its first reasons; open, the facts in its favour and every reason that limits it. Beside the level stands that the answer turned out wrong. */
 function trustPanel(trust, outcome) {
-  if (!trust) return null;
+  if (!trust?.level) return null;
   const inFavour = [...(trust.in_favour || [])];
   const limit = trust.level === "HIGH" ? inFavour.splice(-1) : []; // the last row of HIGH is its limit
   const reasons = [...trust.because, ...inFavour, ...limit];

@@ -123,6 +123,7 @@ async function parseResponse(response) {
   const message = value?.error?.message;
   const error = new Error(typeof message === "string" ? message : statusMessage(response.status));
   error.status = response.status;
+  error.code = value?.error?.code;
   throw error;
 }
 
@@ -142,6 +143,8 @@ export async function send(path, body = {}, signal, method = "POST") {
   const headers = { "Content-Type": "application/json" };
   return parseResponse(await request(path, { method, headers, body: JSON.stringify(body), signal }));
 }
+
+export const remove = async (path) => parseResponse(await request(path, { method: "DELETE" }));
 
 /** Download a file under a name. A link could not send the token. */
 export async function save(path, name) {
@@ -179,5 +182,5 @@ export const server = {
   resume: (run) => send(`${runPath(run)}/resume`),
   recordOutcome: (run, label, note) => send(`${runPath(run)}/outcome`, { label, note }),
   rename: (run, title) => send(runPath(run), { title }, undefined, "PATCH"),
-  remove: async (run) => parseResponse(await request(runPath(run), { method: "DELETE" })),
+  remove: (run) => remove(runPath(run)),
 };

@@ -48,12 +48,12 @@ function side(detail, answer, hasOwnQuestion) {
     ["Members", `${listed(members)} (${count(seats.length, "seat")})`],
     ["Cost", report.cost?.usd === null ? `unknown price: ${(report.cost.unpriced || []).join(", ")}` : amount(report.cost?.usd, report.cost?.estimated)],
     ["Time", clock(report.seconds || 0)],
-    ["Trust", report.trust ? [report.trust.level, (report.trust.because || []).join("; ")].filter(Boolean).join(": ") : ""],
+    ["Trust", report.trust?.level ? [report.trust.level, (report.trust.because || []).join("; ")].filter(Boolean).join(": ") : ""],
     ["Turned out", report.decision_outcome ? formatOutcome(report.decision_outcome) : ""],
     ["Notices", (detail.above || []).join(" ")],
   ];
   return el("article", { class: "card", "data-run": detail.run, "aria-label": `Run ${detail.run}` },
     el("h2", {}, link),
-    el("p", { class: "line" }, el("span", { class: "pill", "data-tone": toneOf(word) || toneOf(report.status) || null }, word || report.status)),
+    el("p", { class: "line" }, el("span", { class: "pill", "data-tone": toneOf(word) || toneOf(report.status) || null }, word || report.status || detail.status)),
     el("dl", {}, facts.filter(([, value]) => value).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])), answer);
 }

@@ -58,7 +58,7 @@ const part = (title, rows) => rows.length > 0 && el("section", {}, el("h3", {}, 
 function response(status, about) {
   return Object.entries(about.content || { "": {} }).map(([kind, content]) => el("section", {},
     el("h3", {}, `${status} ${kind}`), about.description !== "OK." && el("p", { class: "soft" }, words(about.description)),
-    content.schema && el("div", { class: "props" }, fields(content["x-event"] || content.schema)),
+    (content.schema || content.itemSchema) && el("div", { class: "props" }, fields(content.schema || content.itemSchema.properties.data.contentSchema || content.itemSchema)),
     content.example !== undefined && example(content.example)));
 }
 

@@ -1,20 +1,15 @@
-// Material of a question: files of the server's roots, found by folder or by search, and images, PDFs and texts that are dropped or pasted.
+// Files of the server's roots as material of a question, found by folder or by search.
 
 import { bytes, count, number } from "./format.js";
 import { button, el, setChildren, setText } from "./dom.js";
 import { get, query } from "./api.js";
 
 const SEARCH_MS = 200; // milliseconds without input before a search
-const MAX_TEXT_BYTES = 256 * 1024; // of one text, as in a packet
-const MAX_ALL_BYTES = 15_000_000; // of all attached files, as on the server
-const LONG_PASTE_CHARS = 4000; // pasted text that is attached instead of put into the question
 
-/** Return {node, value(), root(), attachments(), setTotal(packet), takeFiles(files), takePaste(event)}. */
+/** Return {node, value(), root(), setTotal(packet), draft(), restore(draft)}. */
 export function filePicker(changed) {
   const picked = new Map(); // path → kind
-  const attached = []; // {name, size, text} or {name, size, data, type}, data in base64
   const chosen = el("ul", { class: "plain picked" });
-  const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const rows = el("ul", { class: "plain tree" });
   const where = el("p", { class: "where" });
   const total = el("span", { class: "soft total", role: "status" });
@@ -25,10 +20,9 @@ export function filePicker(changed) {
     el("header", { class: "bar" }, el("h2", {}, "Files to send"), roots, button("Done", () => dialog.close(), { class: "primary" })), search, where,
     el("div", { class: "split" }, el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" }, rows), preview),
     el("footer", { class: "bar" }, total));
-  const browse = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Attach files", onchange: () => (takeFiles(browse.files), (browse.value = "")) });
-  const node = el("div", { class: "field files-field" }, el("span", { class: "label visually-hidden" }, "Files"), chosen,
-    el("div", { class: "bar" }, button("Add files …", show), button("Attach …", () => browse.click(), { title: "Attach images, PDFs and text files of this computer" }), browse, el("span", { class: "hint" }, "or drop or paste images, PDFs and text here")), problem, dialog);
+  const node = el("div", { class: "field files-field" }, chosen, button("Add files …", show), dialog);
   let loaded = false;
+  let root = ""; // of a draft, until the roots are loaded
   let timer = 0;
   let asked = 0; // number of the last listing or search: a late answer of an earlier one is ignored
 
@@ -38,6 +32,7 @@ export function filePicker(changed) {
     try {
       const found = await get("roots");
       setChildren(roots, found.map((root) => el("option", { value: root.name }, root.path || root.name)));
+      if (found.some((one) => one.name === root)) roots.value = root;
       roots.hidden = found.length < 2;
       loaded = true;
       findOrList(); // a reader may have typed before the roots were known
@@ -109,78 +104,13 @@ export function filePicker(changed) {
   }
 
   function update() {
-    setChildren(chosen,
-      [...picked].map(([path, kind]) => item(kind === "folder" ? `${path}/` : path, "", () => toggle({ path, kind }))),
-      attached.map((file) => item(file.name, `${bytes(file.size)}, attached`, () => (attached.splice(attached.indexOf(file), 1), update()), file.type?.startsWith("image/") && el("img", { class: "thumb", src: `data:${file.type};base64,${file.data}`, alt: "" }))));
+    draw();
     setText(total, picked.size ? "counting tokens …" : "");
     changed();
   }
 
-  const item = (name, about, remove, picture) => el("li", {}, picture, el("code", {}, name), about && el("span", { class: "hint" }, about), button("×", remove, { class: "quiet", "aria-label": `Remove ${name}` }));
-
-  // Attachments
-
-  async function takeFiles(files) {
-    const problems = [];
-    for (const file of files) problems.push(await attach(file));
-    report(problems.filter(Boolean));
-    update();
-  }
-
-  /** Attach a file, or return one line that says why not. The server checks what an image or a PDF contains. */
-  async function attach(file) {
-    const name = file.name || "pasted";
-    if (!fits(file.size)) return `"${name}" does not fit: attach at most ${bytes(MAX_ALL_BYTES)} in all`;
-    const content = await file.arrayBuffer();
-    if (/^image\/(png|jpeg|webp|gif)$|^application\/pdf$/.test(file.type)) return add({ name: unused(name), size: file.size, type: file.type, data: toBase64(content) });
-    let text = "";
-    try {
-      text = new TextDecoder("utf-8", { fatal: true }).decode(content);
-    } catch {
-      text = "\0";
-    }
-    if (text.includes("\0")) return `"${name}" is neither an image (PNG, JPEG, WebP, GIF) nor a PDF nor text: attach another file`;
-    if (file.size > MAX_TEXT_BYTES) return `"${name}" has ${bytes(file.size)}: attach at most ${bytes(MAX_TEXT_BYTES)} of text, or a part of it`;
-    return add({ name, size: file.size, text });
-  }
-
-  function add(file) {
-    attached.push(file);
-    return "";
-  }
-
-  const fits = (size) => attached.reduce((sum, one) => sum + one.size, size) <= MAX_ALL_BYTES;
-
-  /** Return a name that no other attachment has: browsers call every pasted image image.png. */
-  function unused(name) {
-    const [, stem, suffix] = name.match(/^(.*?)(\.[^.]*)?$/);
-    let n = 1;
-    while (attached.some((one) => one.name === (n === 1 ? name : `${stem}-${n}${suffix || ""}`))) n += 1;
-    return n === 1 ? name : `${stem}-${n}${suffix || ""}`;
-  }
-
-  function report(lines) {
-    problem.hidden = !lines.length;
-    setText(problem, lines.join(" · "));
-  }
-
-  /** Attach pasted files, and a long pasted text, which would hide the question. Return whether the paste was taken. */
-  function takePaste(event) {
-    const files = [...(event.clipboardData?.files || [])];
-    const text = event.clipboardData?.getData("text/plain") || "";
-    if (!files.length && text.length <= LONG_PASTE_CHARS) return;
-    event.preventDefault();
-    if (files.length) return void takeFiles(files);
-    const pasted = attached.filter((one) => one.name.startsWith("pasted")).length;
-    report([add({ name: pasted ? `pasted-${pasted + 1}.txt` : "pasted.txt", size: text.length, text })].filter(Boolean));
-    update();
-  }
-
-  function toBase64(content) {
-    const all = new Uint8Array(content);
-    const parts = [];
-    for (let at = 0; at < all.length; at += 0x8000) parts.push(String.fromCharCode(...all.subarray(at, at + 0x8000)));
-    return btoa(parts.join(""));
+  function draw() {
+    setChildren(chosen, [...picked].map(([path, kind]) => el("li", {}, el("code", {}, kind === "folder" ? `${path}/` : path), button("×", () => toggle({ path, kind }), { class: "quiet", "aria-label": `Remove ${path}` }))));
   }
 
   /** Show the size of the material, as the plan counts it. */
@@ -189,5 +119,11 @@ export function filePicker(changed) {
     setText(total, files ? `${count(files, "file")}, about ${number(packet.tokens)} tokens${packet.skipped?.length ? `, ${number(packet.skipped.length)} left out` : ""}` : "");
   }
 
-  return { node, value: () => [...picked.keys()], root: () => (loaded ? roots.value : ""), attachments: () => attached.map(({ name, text, data }) => (data === undefined ? { name, text } : { name, data })), setTotal, takeFiles, takePaste };
+  function restore(stored) {
+    for (const [path, kind] of stored.paths || []) picked.set(path, kind);
+    root = stored.root || "";
+    draw();
+  }
+
+  return { node, value: () => [...picked.keys()], root: () => (loaded ? roots.value : root), setTotal, draft: () => ({ paths: [...picked], root: loaded ? roots.value : root }), restore };
 }

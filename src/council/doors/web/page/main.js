@@ -8,14 +8,15 @@ import { connection, get, server, signIn } from "./api.js";
 import { helpDialog, bindKeys } from "./keyboard.js";
 import { railView } from "./rail.js";
 import { runView } from "./run_view.js";
+import { setupDialog } from "./setup_dialog.js";
 import { showTab } from "./tab_state.js";
-import { startView } from "./start_form.js";
+import { startView } from "./composer.js";
 import { themeButton } from "./theme.js";
 
 const main = el("main", { id: "main", tabindex: "-1" });
 const help = helpDialog();
 const root = document.documentElement;
-const rail = railView({ open, opened: () => route().run, compare: openComparison, removed: (run) => route().run === run && (location.hash = "#/new") });
+const rail = railView({ open, opened: () => route().run, compare: openComparison, counted: (isEmpty) => ((hasNoRuns = isEmpty), form?.showExamples(isEmpty)), removed: (run) => route().run === run && (location.hash = "#/new") });
 const banner = el("p", { class: "banner", role: "status", hidden: true });
 const BANNERS = {
   down: "The server cannot be reached: is `council serve` still running? What is shown stays, and the page reconnects by itself.",
@@ -23,17 +24,20 @@ const BANNERS = {
 };
 const COMPARE = "#compare="; // of the address of a comparison: #compare=A,B
 let shown = null;
-let form = null; // the start form that was not submitted yet
+let form = null; // the composer whose question was not started yet
 let booted = false;
+let hasNoRuns = false;
 let protocols = [];
 let people = {};
 let options = {};
+let setup = {};
+const setupForm = setupDialog(afterSetup);
 
 const toggle = button("Runs", () => showRail(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
 document.body.append(
   el("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
   el("header", { class: "top" }, toggle, el("a", { class: "brand", href: "#/new" }, "council"), el("span", { class: "fill" }), el("a", { class: "quiet", href: "#/evals", title: "Evaluations of councils" }, "Evals"), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()), banner,
-  el("div", { class: "layout" }, rail.node, main), help);
+  el("div", { class: "layout" }, rail.node, main), help, setupForm.node);
 
 rail.node.addEventListener("click", ({ target }) => target.closest("a") && showRail(false));
 
@@ -73,11 +77,12 @@ function go() {
   if (runs?.length === 2) {
     shown = compareView(runs, { source: server, swap: () => openComparison(...runs.toReversed()) });
   } else if (run) {
-    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), openSetup: () => (location.hash = "#/setup"), notify: rail.load, now: connection.now });
+    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), openSetup: setup.refused ? null : () => setupForm.open("key"), notify: rail.load, now: connection.now });
   } else if (where === "evals") {
     shown = evalsView(id);
   } else {
-    form ||= startView({ protocols, people, options, onStart: (id) => ((form = null), open(id), rail.load()) });
+    form ||= startView({ protocols, people, options, setup, openSetup: setupForm.open, onStart: (id) => ((form = null), open(id), rail.load()) });
+    form.showExamples(hasNoRuns);
     shown = form; // its files and options stay while runs are looked at
     showTab("");
   }
@@ -98,9 +103,22 @@ connection.listen((state) => {
   reconnect();
 });
 
+async function loadChoices() {
+  [protocols, people, options, setup] = await Promise.all([get("protocols"), get("members"), get("options"), get("setup")]);
+  setupForm.show(setup);
+}
+
+/** Show the composer with what was set up, and with its draft. */
+async function afterSetup() {
+  await loadChoices();
+  const isShown = shown === form;
+  form = null;
+  if (isShown) go();
+}
+
 async function boot() {
   try {
-    [protocols, people, options] = await Promise.all([get("protocols"), get("members"), get("options")]);
+    await loadChoices();
   } catch (error) {
     setChildren(main, el("p", { class: "problem big", role: "alert" }, error.message));
     return;

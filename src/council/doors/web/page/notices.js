@@ -21,7 +21,7 @@ function sentence({ seat, phase, state, reason }) {
   return `${seat} did not answer in ${phase === "answer" ? "the answer phase" : phase}: ${formatState(state)}${reason ? `: ${reason}` : ""}.`;
 }
 
-const setupLine = (m, context) => ["Set the key under ", button("Setup", context.openSetup, { class: "link" }), m.status === "complete" ? " for the next run." : ", then come back to this run."];
+const setupLine = (m, context) => ["Set the key under ", button("Setup", context.openSetup, { class: "link" }), m.status === "complete" ? " for the next run." : ", then try again."];
 
 const isKeyRefused = (m) => phasesOf(m).some((phase) => Object.values(phase.seats || {}).some((one) => m.events.get(one.absent)?.state === BY_KEY));
 

@@ -14,7 +14,8 @@ const MAX_TITLE_CHARS = 200;
 const timeOf = (at) => new Date(at * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
 const isUnfinished = (run) => run.unfinished && run.status !== "failed"; // as the server sorts the list
 
-export function railView({ open, opened, compare, removed }) {
+/** `counted` is told whether there are no runs at all. */
+export function railView({ open, opened, compare, counted, removed }) {
   const list = el("div", { class: "history" });
   const empty = el("p", { class: "soft", hidden: true });
   const search = el("input", { type: "search", placeholder: "Search questions", "aria-label": "Search questions", oninput: debouncedLoad });
@@ -26,9 +27,10 @@ export function railView({ open, opened, compare, removed }) {
   const dialog = el("dialog", { class: "run-dialog", onclose: () => setChildren(dialog) });
   const chosen = []; // runs to compare, at most two
   const tray = el("div", { class: "tray", role: "status", hidden: true });
+  const filterBar = el("div", { class: "filters", hidden: true }, search, el("div", { class: "selects" }, Object.values(selects)), el("div", { class: "bar" }, el("label", { class: "soft" }, "Day ", day), clear));
   const node = el("nav", { class: "rail", "aria-label": "Runs", id: "rail" },
     el("a", { class: "button primary new", href: "#/new" }, "New council"),
-    el("div", { class: "filters" }, search, el("div", { class: "selects" }, Object.values(selects)), el("div", { class: "bar" }, el("label", { class: "soft" }, "Day ", day), clear)),
+    filterBar,
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Past runs" }, list, empty, more), tray, spend, dialog);
   let timer = 0;
   let shown = [];
@@ -136,8 +138,11 @@ export function railView({ open, opened, compare, removed }) {
   function draw() {
     const focus = focusOf(document.activeElement);
     setChildren(list, groups(shown).map(([title, runs]) => el("section", { class: "day", "aria-label": title }, el("h2", { class: "eyebrow" }, title), el("ul", { class: "plain" }, runs.map(row)))));
+    const isFiltered = Object.values(filters()).some(Boolean);
     empty.hidden = shown.length > 0;
-    if (!shown.length) setText(empty, Object.values(filters()).some(Boolean) ? "No matching runs." : "No runs yet.");
+    if (!shown.length) setText(empty, isFiltered ? "No matching runs." : "No runs yet.");
+    filterBar.hidden = !shown.length && !isFiltered;
+    counted(filterBar.hidden);
     if (focus) list.querySelector(focus)?.focus();
   }
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from calendar import monthrange
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Literal, NamedTuple
+
+from council.final_answers.dates import DATE_FORMS, find_days
+from council.final_answers.numbers import NUMBER_WORDS, place_value, read_digits
+from council.final_answers.units import CURRENCIES, MULTIPLIERS, UNITS, find_asked_unit, look_up, rate
 
 Relation = Literal["agree", "conflict"]
 Kind = Literal["yes/no", "number", "date", "name"]
@@ -107,7 +109,7 @@ def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
         return None
     asks_for_amount = _AMOUNT_QUESTION.search(question) and not _ASKS_YES_NO.match(question)
     if _NOTHING.fullmatch(plain) and asks_for_amount:
-        return ParsedAnswer("number", Quantity(0.0, 0.0, _unit_in(question)[0]))
+        return ParsedAnswer("number", Quantity(0.0, 0.0, find_asked_unit(question)[0]))
     found = None
     if not _NAME_QUESTION.search(question):
         found = _parse_date(plain, bool(_WHEN_QUESTION.search(question))) or _parse_number(plain, question)
@@ -248,33 +250,9 @@ def _parse_phrase(text: str, question: str) -> ParsedAnswer | None:
 
 # Numbers
 
-_SMALL_NUMBERS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-_WORDS = {word: n for n, word in enumerate(_SMALL_NUMBERS)} | {"fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50}
 _FIXED = {"twice": "2 x", "double": "2 x", "doubled": "2 x", "triple": "3 x", "half": "50 %", "a half": "50 %", "a third": "33 %",
           "one third": "33 %", "two thirds": "67 %", "a quarter": "25 %", "one quarter": "25 %", "three quarters": "75 %", "a fifth": "20 %",
           "four fifths": "80 %", "a tenth": "10 %"}  # fmt: skip
-_MULTIPLIERS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "million": 1e6, "millions": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12, "hundred": 1e2, "dozen": 12}  # fmt: skip
-_CURRENCIES = {"$": "usd", "us$": "usd", "usd": "usd", "dollar": "usd", "€": "eur", "eur": "eur", "euro": "eur", "£": "gbp", "gbp": "gbp", "pound": "gbp", "¥": "jpy", "jpy": "jpy", "yen": "jpy", "chf": "chf", "franc": "chf"}  # fmt: skip
-_TIME = {"ns": 1e-9, "µs": 1e-6, "μs": 1e-6, "us": 1e-6, "ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0,
-         "min": 60.0, "minute": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
-         "week": 604800.0, "month": 2629800.0, "year": 31557600.0, "yr": 31557600.0}  # fmt: skip
-_UNITS: dict[str, tuple[str, float]] = {
-    **{name: ("time", factor) for name, factor in _TIME.items()},
-    **{name: ("data", 1000.0**n) for n, name in enumerate(("byte", "kb", "mb", "gb", "tb", "pb"))},
-    **{name: ("data", 1024.0**n) for n, name in enumerate(("kib", "mib", "gib", "tib"), 1)},
-    **{name: ("data", 1000.0**n / 8) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
-    **{f"{name}ps": ("data/time", 1000.0**n / 8) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
-    **{"mm": ("length", 1e-3), "cm": ("length", 1e-2), "meter": ("length", 1.0), "metre": ("length", 1.0), "km": ("length", 1e3),
-       "kilometer": ("length", 1e3), "kilometre": ("length", 1e3), "mile": ("length", 1609.344), "mg": ("mass", 1e-6), "gram": ("mass", 1e-3),
-       "kg": ("mass", 1.0), "kilogram": ("mass", 1.0), "tonne": ("mass", 1e3), "ton": ("mass", 1e3)},
-    **{"ml": ("volume", 1e-3), "cl": ("volume", 1e-2), "l": ("volume", 1.0), "liter": ("volume", 1.0), "litre": ("volume", 1.0)},
-    **dict.fromkeys(("%", "percent", "pct", "prozent"), ("share", 0.01)),
-    **dict.fromkeys(("x", "times", "time", "fold", "×"), ("x", 1.0)),
-    **{name: (f"{what}/time", 1.0) for name, what in (("tps", "transaction"), ("rps", "request"), ("qps", "query"))},
-    **{name: (code, 1.0) for name, code in _CURRENCIES.items()},
-}  # fmt: skip
-_INEXACT_UNITS = re.compile(r"month|year|yr|[kmgtp]i?b")  # in other units of their kind
-
 _NUM = r"\d{1,3}(?:[,' ]\d{3}(?!\d))+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d+(?:[.,]\d+)?"
 _CURRENCY = r"(?:us\$|[$€£¥]|(?:usd|eur|gbp|chf|jpy)\b)"
 _MULTIPLIER = r"(?:k|thousand|mn|mio\.?|millions?|bn|b(?![a-z/])|billion|trillion|hundred|dozen)(?![a-z])"
@@ -300,17 +278,17 @@ def _parse_number(text: str, question: str) -> ParsedAnswer | None:
     found = _NUMBER.fullmatch(_spell_out(text))
     if not found:
         return None
-    unit, factor, tail = _parse_unit(found["rest"], _CURRENCIES.get(found["currency"] or ""))
+    unit, factor, tail = _parse_unit(found["rest"], CURRENCIES.get(found["currency"] or ""))
     if unit is None or (re.search(r"\d", tail) and not _CONDITION.match(tail)):
         return None
     if not unit:
-        unit, factor = _unit_in(question)
+        unit, factor = find_asked_unit(question)
     times = _multiplier(found["times"]) * factor
-    first = _to_float(found["first"]) * (-1 if found["sign"] == "-" else 1)
-    step = _place_value(found["first"]) * times
+    first = float(read_digits(found["first"])) * (-1 if found["sign"] == "-" else 1)
+    step = float(place_value(found["first"])) * times
     about = bool(found["about"])
     if found["last"]:
-        last, first_times, last_times = _to_float(found["last"]), found["times"], found["last_times"]
+        last, first_times, last_times = float(read_digits(found["last"])), found["times"], found["last_times"]
         if first * _multiplier(first_times) > last * _multiplier(last_times):  # "3 to 1" is a ratio
             return None
         if first < last:  # "5 to 10 million"
@@ -334,7 +312,7 @@ def _spell_out(text: str) -> str:
             return (found[1] or "") + _FIXED[words] + text[found.end() :]
     scale = r"hundred|thousand|million|billion|dozen"
     text = re.sub(rf"\ban? (?=(?:{scale}|day|hour|minute|week|month|year)\b)", _count_one, text)  # "5 a day" is a rate
-    text = re.sub(rf"\b(?:{'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0]]), text)
+    text = re.sub(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", lambda word: str(NUMBER_WORDS[word[0]]), text)
     text = re.sub(r"\b([1-9]) nines\b", lambda found: f"{100 - 10.0 ** (2 - int(found[1])):.10g} %", text)
     text = re.sub(r"\b(?:degrees?|deg\.?|°) ?(celsius|fahrenheit|[cf])\b", lambda found: f"°{found[1][0]}", text)
     text = re.sub(r"(?<![\d/.])(\d{1,3})/(\d{1,3})(?![\d/.])", _to_percent, text)
@@ -358,7 +336,7 @@ def _parse_unit(rest: str, currency: str | None) -> tuple[str | None, float, str
     """Return the unit, its factor and the words after it; None if the rest is not a unit."""
     if currency:
         found = _PER.match(re.sub(r"\A(?:usd|dollars?|euros?)\b\s*", "", rest))
-        return (*_rate(currency, 1.0, found["per"]), found["tail"]) if found else (currency, 1.0, rest.strip(" ,;:("))
+        return (*rate(currency, 1.0, found["per"]), found["tail"]) if found else (currency, 1.0, rest.strip(" ,;:("))
     if not rest.strip(" ,;:()"):
         return "", 1.0, ""
     if rest[0] in ",;:(":
@@ -367,60 +345,21 @@ def _parse_unit(rest: str, currency: str | None) -> tuple[str | None, float, str
         r"/\s*([a-zµ]+)[\s,;:(]*(.*)|(?:per|each|an?(?= (?:second|minute|hour|day|week|month|year)\b)) ([a-z]+)[\s,;:(]*(.*)",
         rest,
     ):
-        return (*_rate("", 1.0, per[1] or per[3]), per[2] or per[4] or "")
+        return (*rate("", 1.0, per[1] or per[3]), per[2] or per[4] or "")
     found = _UNIT.match(rest)
     if not found:
         return None, 1.0, ""
-    if _CONDITION.match(found["unit"]) and found["unit"] not in _UNITS:
+    if _CONDITION.match(found["unit"]) and found["unit"] not in UNITS:
         return "", 1.0, rest
-    unit, factor = _look_up(found["unit"])
+    unit, factor = look_up(found["unit"])
     if found["per"]:
-        unit, factor = _rate(unit, factor, found["per"])
+        unit, factor = rate(unit, factor, found["per"])
     tail = re.sub(r"\A(?:of|as|in)\s+(?=\w+\Z)", "", found["tail"]).strip(" )")
     return unit, factor, tail
 
 
-def _look_up(word: str) -> tuple[str, float]:
-    for name in (word, word.removesuffix("s")):
-        if name in _UNITS:
-            kind, factor = _UNITS[name]
-            return (f"{kind}~" if _INEXACT_UNITS.fullmatch(name) else kind), factor
-    return word.removesuffix("s"), 1.0
-
-
-def is_unit(word: str) -> bool:
-    """Return whether a word or a sign is a known unit or currency."""
-    return word in _UNITS or word.removesuffix("s") in _UNITS
-
-
-def _rate(unit: str, factor: float, per: str) -> tuple[str, float]:
-    """Return a unit per base unit, for example per second or per byte."""
-    kind, size = _look_up(per)
-    return f"{'request' if unit == 'req' else unit.rstrip('~')}/{kind.rstrip('~')}", factor / size
-
-
-def _unit_in(question: str) -> tuple[str, float]:
-    """Return the unit that a question asks for, as in "How many weeks …?"."""
-    found = re.search(r"\bhow many (\w+)|\bin ([a-zµ%]+)\W*\Z|\b(percent|percentage)\b", question.casefold())
-    word = next((one for one in found.groups() if one), "") if found else ""
-    unit, factor = _look_up("percent" if word == "percentage" else word)
-    return (unit, factor) if unit.rstrip("~") in ("time", "data", "length", "mass", "volume", "share") else ("", 1.0)
-
-
-def _to_float(text: str) -> float:
-    text = re.sub(r"(?<=\d)[ ,'](?=\d{3}(?!\d))", "", text)
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}", text):
-        text = text.replace(".", "")
-    return float(text.replace(",", "."))
-
-
-def _place_value(text: str) -> float:
-    digits = re.search(r"\.(\d+)\Z|,(\d{1,2})\Z", text)
-    return 10.0 ** -len(digits[1] or digits[2]) if digits else 1.0
-
-
 def _multiplier(word: str | None) -> float:
-    return _MULTIPLIERS[word.rstrip(".")] if word else 1.0
+    return MULTIPLIERS[word.rstrip(".")] if word else 1.0
 
 
 def _compare_quantities(a: Quantity, b: Quantity, questions: tuple[str, str]) -> Relation | None:
@@ -514,27 +453,7 @@ def _widen(one: Quantity) -> Quantity:
 
 # Dates
 
-_MONTHS = {name: n for n, name in enumerate(re.findall(r"\w+", "jan feb mar apr may jun jul aug sep oct nov dec"), 1)}
-_MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
-_YEAR = r"(?P<year>1\d\d\d|20\d\d)"
-_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
-_DATE_FORMS = tuple(
-    re.compile(form + r"(?:[\s,;:(]+(?P<tail>.*))?\Z")
-    for form in (
-        r"(?P<year>(?:19|20)\d\d)-(?P<number>[01]\d)-(?P<day>[0-3]\d)(?:t[\d:.z+]*)?",
-        r"(?P<year>(?:19|20)\d\d)-(?P<number>[01]\d)",
-        rf"(?P<day>[0-3]?\d)\.(?P<number>[01]?\d)\.{_YEAR}",
-        rf"(?P<day>1[3-9]|2\d|3[01])/(?P<number>0?[1-9]|1[0-2])/{_YEAR}",
-        rf"(?P<number>0?[1-9]|1[0-2])/(?P<day>1[3-9]|2\d|3[01])/{_YEAR}",
-        rf"{_DAY}\.? (?:of )?{_MONTH},? {_YEAR}",
-        rf"{_MONTH} {_DAY},? {_YEAR}",
-        rf"{_MONTH},? {_YEAR}",
-        rf"q(?P<quarter>[1-4])[ /-]?{_YEAR}",
-        rf"{_YEAR}[ /-]?q(?P<quarter>[1-4])",
-        rf"h(?P<half>[12])[ /-]?{_YEAR}",
-        _YEAR,
-    )
-)
+_DATE_FORMS = tuple(re.compile(form + r"(?:[\s,;:(]+(?P<tail>.*))?\Z") for form in DATE_FORMS)
 _DATE_PREFIX = re.compile(
     r"(?:(?P<high>by|before|until|no later than|not later than|at the latest)|(?P<low>after|since|from|not before|no earlier than|not earlier than|earliest)"
     r"|(?P<about>about|around|circa|ca\.|approximately|roughly)|(?P<part>early|mid|late|(?:the )?(?:start|beginning|end|middle) of)|in|on|the)[ -](?:the )?"
@@ -550,7 +469,7 @@ def _parse_date(text: str, year_alone: bool) -> ParsedAnswer | None:
     fields = found.groupdict() if found else {}
     if not fields or (set(fields) == {"year", "tail"} and not year_alone and not marks.get("part")):
         return None
-    span = _span_of(fields)
+    span = find_days(fields)
     if span is None:
         return None
     first, last = _cut(span, marks.get("part", ""))
@@ -560,25 +479,6 @@ def _parse_date(text: str, year_alone: bool) -> ParsedAnswer | None:
     if marks.get("high") == "before":
         high = first - 1
     return ParsedAnswer("date", Span(low, high, "about" in marks), fields.get("tail") or "")
-
-
-def _span_of(fields: dict[str, str | None]) -> tuple[int, int] | None:
-    year = int(fields["year"] or 0)
-    last, length = 12, 12  # the last month of the period, and its months
-    if month := fields.get("number") or _MONTHS.get((fields.get("month") or "")[:3]):
-        last, length = int(month), 1
-    elif quarter := fields.get("quarter"):
-        last, length = int(quarter) * 3, 3
-    elif half := fields.get("half"):
-        last, length = int(half) * 6, 6
-    first = last - length + 1
-    try:
-        if day := fields.get("day"):
-            on = date(year, first, int(day)).toordinal()
-            return on, on
-        return date(year, first, 1).toordinal(), date(year, last, monthrange(year, last)[1]).toordinal()
-    except ValueError:
-        return None
 
 
 def _cut(span: tuple[int, int], part: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.protocols.common.values import compare_answers, condition_of, parse_answer
+from council.final_answers.values import compare_answers, condition_of, parse_answer
 
 AGREE, CONFLICT, UNDECIDED = "agree", "conflict", None
 

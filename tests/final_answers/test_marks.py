@@ -1,0 +1,128 @@
+"""Marks of replies and the reading of votes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from council.final_answers.choices import LETTERS
+from council.final_answers.finder import find_last_answer
+from council.final_answers.marks import Question, find_kind, make_key, mark_reply, read_reply
+
+CITIES = ("Lisbon", "Oslo", "Quito", "Hanoi", "Kabul", "Tunis", "Minsk", "Dakar", "Seoul", "Rabat")
+REPLIES = (
+    "{x}", "({x})", "{x})", "{x}.", "{x}. {city}", "**{x}**", "Answer: {x}", "answer: ({x}) {city}", "My final answer: ({x}) {city}", r"\boxed{{{x}}}",
+    r"\boxed{{\text{{{x}}}}}", "The answer is {x}.", "The correct choice is {x}, because it is far.", "option {x}", "choice {x}.", "So it must be {x}.",
+    "It is not {y} but {x}.", "{y} is wrong, so is {z}. The answer is {x}.", "Answer: not {x}", "Answer: {x} or {y}", "{x} is correct; {y} is not.",
+    "I think it's {x}", "I would go with {x} rather than {y}.", "{city}", "It is {city} ({x}).", "Option {x} fits best, {y} fails the test.",
+    "{y} and {z} are out, so {x} remains.", "Answer: {x}, not {y}", "Neither {y} nor {z} works, {x} does.", "Either {x} or {y}.",
+    "Answer: {y}\n\nWait, that is wrong.\n\nAnswer: {x}", "A fair question. I say {x}.", "As a rule, I look at all of them. {x} is the one.",
+    "I see a pattern: {x}", "It was, I think, A long day for {city}.", "I considered {x}, {y} and {z}; {x} is best.", "So B-flat aside, {x} it is!",
+    "a good guess is {city}", "{x} because {y} is too small", "I'd eliminate {y} and {z}; {x} it is.", "The text says {y}, but my final choice is {x}.",
+)  # fmt: skip
+
+
+@pytest.mark.behaviour("evidence-letters")
+@settings(max_examples=120, deadline=None)
+@given(st.sampled_from(REPLIES), st.sampled_from([4, 10]), st.integers(0, 10**6), st.integers(0, 2))
+def test_no_letter_is_special(reply: str, count: int, seed: int, right: int) -> None:
+    """Permute the choices, and the letters of the reply and of the key with them: the mark stays."""
+    draw = random.Random(seed)
+    named = draw.sample(range(count), 3)
+
+    def mark(order: list[int]) -> str:
+        choices = tuple(CITIES[n] for n in order)
+        x, y, z = (LETTERS[order.index(n)] for n in named)
+        key = make_key((x, y, z)[right], Question("Which city?", choices))
+        return mark_reply(reply.format(x=x, y=y, z=z, city=CITIES[named[0]]), key)
+
+    orders = [draw.sample(range(count), count) for _ in range(5)]
+    assert len({mark(order) for order in orders}) == 1
+
+
+@pytest.mark.behaviour("evidence-graders")
+@pytest.mark.parametrize(
+    ("key", "reply", "mark"),
+    [
+        ("16", "2^4 = 16", "right"), ("2", "2^4 = 16", "wrong"), ("9", "3 × 3 = 9", "right"), ("1000000", "1 million", "right"), ("-5", "minus 5", "right"),
+        ("2.5", "2 1/2", "right"), ("0.5", r"\frac{1}{2}", "right"), ("0.5", "50 %", "right"), ("0.5", "50%", "right"), ("5", "either 4 or 5", "ambiguous"),
+        ("3.14", "3.14159", "right"), ("3.14159", "3.14", "wrong"), ("1250.50", "1.250,50 €", "right"), ("1200", "1.200", "ambiguous"), ("42", "", "unreadable"),
+        ("yes", "Yes, it is", "right"), ("1, 2, 3", "1,2,3", "right"), ("1 May 2026", "May 1st, 2026", "right"), ("2026-04-03", "03/04/2026", "ambiguous"),
+        ("42", "Answer: 41\n\nAnswer: 42", "ambiguous"), ("42", "Answer: 41\n\nWait, I missed one.\n\nAnswer: 42", "right"), ("Lyon", "Paris, not Lyon", "wrong"),
+        ("42", "The answer depends on the shop.", "unreadable"), ("42", "So the result of all this is", "unreadable"), ("7", "seven", "right"),
+    ],
+)  # fmt: skip
+def test_the_last_value_is_marked_by_the_form_of_the_key(key: str, reply: str, mark: str) -> None:
+    assert mark_reply(reply, make_key(key, Question("What is it?"))) == mark
+
+
+@pytest.mark.parametrize(("items", "mark"), [("set", "right"), ("ordered", "wrong")])
+def test_the_order_of_a_list_counts_unless_it_is_a_set(items: Any, mark: str) -> None:
+    key = make_key("red, green, blue", Question("Which colours?", (), items))
+    assert mark_reply("Answer: blue, red and green", key) == mark
+
+
+@pytest.mark.behaviour("evidence-votes-abstain")
+@pytest.mark.parametrize(
+    ("kind", "said", "answer"),
+    [
+        ("number", ["Answer: 1,200", "1.2k", r"\boxed{1200}", "So it is 3 × 400 = 1200."], "1200"),
+        ("number", ["25 %", "1/4", "0.25"], "0.25"),
+        ("choice", ["B", "(B)", "Oslo", "Answer: b) Oslo"], "B"),
+        ("yes/no", ["Yes.", "Answer: true", "Yes, it does."], "yes"),
+        ("date", ["May 1, 2026", "2026-05-01", "1.5.2026"], "2026-05-01"),
+        ("time", ["5:25 pm", "17:25"], "17:25"),
+    ],
+)
+def test_equal_answers_are_one_vote(kind: Any, said: list[str], answer: str) -> None:
+    question = Question("Which?", CITIES[:4] if kind == "choice" else ())
+    assert {read_reply(text, kind, question).answer for text in said} == {answer}
+
+
+@pytest.mark.behaviour("evidence-votes-abstain")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("number", "4 or 5"), ("choice", "A or B"), ("yes/no", "yes and no"), ("number", "Answer: 4\n\nAnswer: 5")],
+)
+def test_an_answer_that_is_left_open_is_no_vote(kind: Any, said: str) -> None:
+    found = read_reply(said, kind, Question("Which?", CITIES[:4] if kind == "choice" else ()))
+    assert (found.answer, found.is_ambiguous) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("Answer: Oslo", "text"),
+        ("Answer: 42", "number"),
+        ("Answer: yes", "yes/no"),
+        ("Answer: 17:25", "time"),
+        ("1 May 2026", "date"),
+    ],
+)
+def test_the_kind_of_an_answer_without_a_key_is_that_of_its_last_line(reply: str, kind: str) -> None:
+    assert find_kind(reply, "Which?") == kind
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=200), st.sampled_from(["42", "yes", "B", "1 May 2026", "17:25", "Oslo", "O(n^2)", "1, 2"]))
+def test_any_text_gets_a_mark(reply: str, key: str) -> None:
+    asked = Question("Which?", CITIES[:4]) if key == "B" else Question("Which?")
+    assert mark_reply(reply, make_key(key, asked)) in ("right", "wrong", "ambiguous", "unreadable")
+    assert isinstance(find_last_answer(reply), str)
+
+
+@pytest.mark.parametrize(
+    "piece", ["A ", "1,", "(", "**", "\\frac{", "answer: ", "- 1\n", "5^", "| a |\n", " ", "A or ", "yes, "]
+)
+def test_long_replies_are_read_in_time(piece: str) -> None:
+    """The reader looks at the end of a reply only, so that a flood takes no longer than a long answer."""
+    keys = [
+        make_key("B", Question("Which?", CITIES[:4])),
+        *(make_key(key, Question("Which?")) for key in ("42", "yes", "1 May 2026", "Oslo")),
+    ]
+    for key in keys:
+        assert mark_reply(piece * (50_000 // len(piece)), key)
