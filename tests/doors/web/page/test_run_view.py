@@ -10,9 +10,12 @@ import pytest
 from council.engine.degraded import format_page_lines
 from council.render.positions import build_position_history
 from council.render.report import read_report
+from tests.acceptance.helpers import Workspace
 from tests.doors.web.page.browser import Browser
+from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.server import WebServer
 from tests.engine.seat_events import add_patches
+from tests.fake_provider import FakeProvider, Reply
 from tests.render.runs import NAMES, RunBuilder, plan
 
 Look = Callable[..., Browser]
@@ -174,4 +177,25 @@ def test_the_timeline_is_a_strip_above_the_text_of_a_live_run_and_below_the_evid
     page.wait_for_selector(".timeline[data-at=past]")
     box = page.locator(".timeline").bounding_box()
     assert box is not None and box["y"] + box["height"] <= 901  # it stays in view while it is used
+    assert seen.errors == []
+
+
+@pytest.mark.behaviour("50-page-failure-once", "50-page-acting")
+def test_a_run_whose_keys_were_refused_opens_the_setup_and_is_tried_again(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
+    table.configure()
+    for name in NAMES:
+        table.answers.instead[name] = Reply(status=401)
+    seen = look().run(server.url, run_in_thread(server.run_council))
+    page = seen.page
+    page.click(".notices button:has-text('Setup')")
+    page.wait_for_selector("dialog.setup-dialog[open]")
+    page.keyboard.press("Escape")
+    table.answers.instead.clear()
+    page.click(".notices button:has-text('Retry')")
+    seen.wait_for_status("complete")
+    page.wait_for_selector(".answer .words")
+    assert not page.locator(".notices button").count()
     assert seen.errors == []
