@@ -60,6 +60,74 @@ def test_the_last_value_is_marked_by_the_form_of_the_key(key: str, reply: str, m
     assert mark_reply(reply, make_key(key, Question("What is it?"))) == mark
 
 
+@pytest.mark.behaviour("evidence-graders")
+@pytest.mark.parametrize(
+    ("question", "key", "reply", "mark"),
+    [
+        # corrections: what is taken back is not the answer
+        ("In which city?", "Portsmouth", "I think Portsmouth. Actually no: Washington. That's my final answer.", "wrong"),
+        ("In which city?", "Portsmouth", "Answer: Portsmouth\n\nActually, I misremembered. It was Washington.", "wrong"),
+        ("How many?", "15", "The count is 15 — scratch that, 16, I forgot the last one.", "wrong"),
+        ("What was it?", "100", "So it was 200.\n\nHmm, I halved four times only. Once more gives 100.", "right"),
+        # a name that a sentence only mentions
+        ("Which river is it?", "Danube", "The Wien, a tributary of the Danube.", "wrong"),
+        ("Who did it?", "the butler", "The cook framed the butler.", "wrong"),
+        ("Who did it?", "the butler", "The butler was accused, but it was the cook.", "wrong"),
+        ("What does it print?", "hello", "It raises a NameError before printing hello.", "wrong"),
+        ("Who is taller?", "Bo", "Bo is shorter than Ann.", "wrong"),
+        ("Who wrote it?", "Mary Shelley", "Mary Shelley's husband, Percy", "wrong"),
+        # two names, and names that several people have
+        ("Which protocol?", "IMAP", "IMAP/POP3", "ambiguous"),
+        ("Who found it?", "Carl Scheele", "Both Priestley and Scheele have a claim.", "ambiguous"),
+        ("Which president?", "George H. W. Bush", "President Bush", "ambiguous"),
+        ("Which president?", "George H. W. Bush", "George W. Bush", "wrong"),
+        ("Which president?", "George H. W. Bush", "George H.W. Bush", "right"),
+        ("Who found it?", "Carl Wilhelm Scheele", "C. W. Scheele", "right"),
+        ("Qui a écrit le livre ?", "Victor Hugo", "Il s'agit bien sûr de Victor Hugo.", "right"),
+        # no answer
+        ("Who chaired it?", "Ruth Alvarez", "Could you share the minutes? Once I have them I can tell you.", "unreadable"),
+        ("Who chaired it?", "Ruth Alvarez", "The person who chaired it is the person who", "unreadable"),
+        ("What is the remainder?", "1", "We reduce the powers.\n- $2^3 = 8 \\equiv 3$\n- $2^4 = 16 \\equiv$", "unreadable"),
+        ("Is the argument valid?", "yes", "The argument has two premises. Validity has to be distinguished from soundness.", "unreadable"),
+        # yes and no
+        ("Does the lease allow subletting?", "no", "Under clause 9 the tenant may not sublet.", "right"),
+        ("Is the graph bipartite?", "no", "1. Colour 1 red. Yes, works.\n2. Conflict.\n\nSo the graph is not bipartite.", "right"),
+        ("Is the graph bipartite?", "yes", "Is there an odd cycle? No. Hence, the graph is bipartite.", "right"),
+        ("Does the text mention it?", "no", "The text does not mention it.", "right"),
+        # dates, times and durations
+        ("In which century?", "14th century", "in the early fourteenth century", "right"),
+        ("When was it?", "Q3 2021", "in the third quarter of 2021", "right"),
+        ("When did it begin?", "28 July 1914", "It lasted from 28 July 1914 to 11 November 1918.", "right"),
+        ("When did it end?", "28 July 1914", "It lasted from 28 July 1914 to 11 November 1918.", "wrong"),
+        ("How long did it take?", "2:08:14", "2 hours, 8 minutes and 14 seconds", "right"),
+        ("How long did it take?", "2:08:14", "2:08:41", "wrong"),
+        # money and signs in words
+        ("What does it cost?", "3.50", "It costs three dollars and fifty cents.", "right"),
+        ("What is the profit?", "-1200", "The company made a loss of 1,200.", "right"),
+        ("What is the temperature?", "-5", "5 degrees below zero", "right"),
+    ],
+)  # fmt: skip
+def test_a_reply_is_marked_by_what_it_concludes(question: str, key: str, reply: str, mark: str) -> None:
+    assert mark_reply(reply, make_key(key, Question(question))) == mark
+
+
+@pytest.mark.behaviour("evidence-graders")
+@pytest.mark.parametrize(
+    ("reply", "mark"),
+    [
+        ("40 cm × 30 cm × 25 cm", "right"), ("40x30x25", "right"), ("length 40, width 30, height 25", "right"), ("30 × 40 × 25 cm", "wrong"),
+        ("I'm sorry, but I can't share the dimensions.", "unreadable"), ("Length: 40 cm\nWidth: 30 cm\nHeight: 25 cm", "right"),
+    ],
+)  # fmt: skip
+def test_measures_are_a_list(reply: str, mark: str) -> None:
+    assert mark_reply(reply, make_key("40, 30, 25", Question("Give the dimensions in cm.", (), "ordered"))) == mark
+
+
+def test_a_list_that_breaks_off_is_no_answer() -> None:
+    key = make_key("Aventine, Caelian, Capitoline", Question("Name the hills.", (), "set"))
+    assert mark_reply("They are:\n\n1. Aventine\n2. Cael", key) == "unreadable"
+
+
 @pytest.mark.parametrize(("items", "mark"), [("set", "right"), ("ordered", "wrong")])
 def test_the_order_of_a_list_counts_unless_it_is_a_set(items: Any, mark: str) -> None:
     key = make_key("red, green, blue", Question("Which colours?", (), items))

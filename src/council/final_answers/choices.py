@@ -42,12 +42,12 @@ _MARKED = re.compile(rf"[{_MARK}\"'][(]?(?P<letter>[A-Za-z])[).:]?[{_MARK}\"'](?
 _WITH_PAREN = re.compile(rf"(?:^|(?<=[\s{_MARK}]))(?P<letter>[A-Za-z])\)")
 _WITH_STOP = re.compile(rf"(?:\A|(?<=\n))[\s{_MARK}*•-]*(?P<letter>[A-Za-z])[{_MARK}]?[.:](?=[\s{_MARK}]|\Z)")
 _BARE = re.compile(
-    rf"(?<![\w'.])(?P<letter>[A-Z])(?:'s)?(?=[{_MARK}]*(?:\s*\Z|[.,;:!?](?:\s|\Z|[{_MARK}])|\s*[)\]/&=→]|\s+[-–—(]|\s*\n|\s+{_VERBS}\b))"
+    rf"(?<![\w'.])(?P<letter>[A-Z])(?:'s)?(?=[{_MARK}]*(?:\s*\Z|[.,;:!?](?:\s|\Z|[{_MARK}])|\s*[)\]/&=→]|\s+[-–—(]|\s*[✓✔✅✗✘❌]|\s*\n|\s+{_VERBS}\b))"
 )
 _TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|st|vs|e\.g|i\.e|prof)\Z", re.IGNORECASE)
 _LINKED_LETTER = re.compile(rf"[{_MARK}\s]*(?:,|/|&|,?\s*\b(?:or|and|nor))[{_MARK}\s(]*([A-Z])(?![\w'])")
 _ORDINAL = re.compile(
-    r"\b(?:the )?(?P<word>first|second|third|fourth|fifth|last|1st|2nd|3rd|4th|5th) (?:option|choice|answer|alternative|statement)\b"
+    r"\b(?:the )?(?P<word>first|second|third|fourth|fifth|last|1st|2nd|3rd|4th|5th) (?:option|choice|answer|alternative|statement|one(?= is (?:correct|right|the)\b|\W*\Z))\b"
     r"|\b(?:option|choice|answer|alternative)(?: number| no\.?| #)? ?(?P<number>[1-9]|10)\b(?![.,]?\d|[ ]?%)",
     re.IGNORECASE,
 )
@@ -65,7 +65,7 @@ _DENIED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AFTER = re.compile(
-    r"\b(?:wrong|incorrect|false|eliminated|excluded|rejected|discarded|invalid|impossible|implausible|unlikely|irrelevant|inaccurate|ruled out|out|fails?|contradicts?|"
+    r"[✗✘❌]|\b(?:wrong|incorrect|false|eliminated|excluded|rejected|discarded|invalid|impossible|implausible|unlikely|irrelevant|inaccurate|ruled out|out|fails?|contradicts?|"
     r"incompatible|distractors?|too (?:high|low|big|small|broad|narrow|large|strong|weak)|falsch|nope)\b"
     r"|(?:\b(?:is|are|was|were|be|seems?|looks?|would be|am) not|\b(?:isn't|aren't|wasn't|weren't)|\bnot)\s+(?:\w+ ){0,2}?(?:correct|right|true|it|the|an?|valid|possible|supported|accurate|what|"
     r"relevant|applicable|plausible|one|among|enough|my|in|as)\b"
@@ -74,10 +74,19 @@ _DENIED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _CONFIRMED = re.compile(
-    r"\b(?:correct|right|true|best|the (?:final )?answer|the (?:only )?(?:one|option|choice|match)|only (?:one|option|choice|remaining)|remains|left|fits|matches|my (?:final )?(?:answer|choice)|richtig)\b",
+    r"[✓✔✅]|\b(?:correct|right|true|best|the (?:final )?answer|the (?:only )?(?:one|option|choice|match)|only (?:one|option|choice|remaining)|remains|left|fits|matches|my (?:final )?(?:answer|choice)|richtig)\b",
+    re.IGNORECASE,
+)
+_LEAVES = re.compile(
+    r"\b(?:leaves|leaving|left with|are left with|remains|must be|has to be|can only be)\b(?: us)?(?: with)?(?: only| just)?(?: option| choice| answer)?[\s\ue000-\ue003(]*\Z",
     re.IGNORECASE,
 )
 _NOT_CONFIRMED = re.compile(r"\b(?:not|isn't|aren't|never|no longer|n't)\b[^,;.]{0,25}\Z", re.IGNORECASE)
+# A clause without a choice that denies the one before it: "Not prime either."
+_ALSO_DENIED = re.compile(
+    r"(?:(?:that|this|it)(?:'s| is) )?(?:not (?:\w+ ){0,3}(?:either|it|correct|right)|(?:also |clearly )?(?:wrong|false|incorrect|out)|no good|doesn't (?:fit|work))\W*\Z",
+    re.IGNORECASE,
+)
 _SAME_AS_BEFORE = re.compile(r"\b(?:so|as) (?:is|are)\b", re.IGNORECASE)
 
 
@@ -182,13 +191,19 @@ def _read_clauses(text: str, choices: Sequence[str], keys: Sequence[str]) -> Cho
     chosen: dict[int, bool] = {}  # whether each is called correct
     rejected: set[int] = set()
     was_denied = False
+    last_named: tuple[int, ...] = ()
     for turns, is_reason, clause in _split_clauses(text[-MAX_CHARS:]):
         mentions = list(_find_mentions(clause, keys))
         if is_reason:  # up to its comma: "Since C is false, it is B"
             comma = clause.find(",")
             mentions = [one for one in mentions if 0 <= comma < one.start]
         if not mentions:
+            if _ALSO_DENIED.match(clause.strip()) and len(last_named) == 1:
+                rejected.add(last_named[0])
+                chosen.pop(last_named[0], None)
+                was_denied = True
             continue
+        last_named = tuple(dict.fromkeys(mention.choice for mention in mentions))
         denied = [_is_denied(clause, mentions, at, was_denied) for at in range(len(mentions))]
         confirmed = [_is_confirmed(clause, mentions, at) for at in range(len(mentions))]
         if turns and not all(denied):
@@ -320,6 +335,8 @@ def _is_confirmed(clause: str, mentions: Sequence[_Mention], at: int) -> bool:
     mention = mentions[at]
     start = mentions[at - 1].end if at else 0
     end = mentions[at + 1].start if at + 1 < len(mentions) else len(clause)
+    if _LEAVES.search(clause[start : mention.start]):
+        return True
     for part in (clause[start : mention.start], clause[mention.end : end]):
         if (found := _CONFIRMED.search(part)) and not _NOT_CONFIRMED.search(part[: found.start()]):
             return True

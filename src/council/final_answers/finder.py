@@ -33,6 +33,13 @@ class Claim(NamedTuple):
     is_final: bool = False  # whether it is called final
 
 
+class Correction(NamedTuple):
+    """A place where a reply takes back what it said."""
+
+    start: int
+    is_clear: bool  # whether it can mean nothing else: "scratch that", not "actually"
+
+
 _MARK = f"{BOLD}{BOLD_END}{BOX}{BOX_END}"
 _ADJECTIVE = r"(?:final|correct|short|best|overall|right|main|direct|most likely)"
 _ANSWER = r"(?:answers?|antwort|réponse|respuesta|risposta|resposta|答案|答え)"
@@ -66,15 +73,23 @@ _SAYS = re.compile(
     r"|\b(?:let's|we) go with[ :,]+",
     re.IGNORECASE,
 )
+_IS_ANSWER = re.compile(
+    rf"[\s{_MARK}\"']*\b(?:is|are|would be|remains|should be)\s+(?:(?:therefore|thus|then|clearly|indeed|still)\s+)?(?:the|my|our)\s+(?:{_ADJECTIVE}\s+)?(?:answers?|choice|pick|guess|solution|result)\b(?![\w' ]*\?)(?! (?:to|of) (?:a|an|another|the (?:wrong|other|first))\b)",
+    re.IGNORECASE,
+)
 _CONCLUDES = re.compile(
-    r"(?:\A|[\W_])(?:so|thus|therefore|hence|consequently|in conclusion|in total|in summary|altogether|overall|finally|which (?:gives|means|makes|leaves)|"
+    r"\A\s*=|(?:\A|[\W_])(?:so|thus|therefore|hence|consequently|in conclusion|in total|in summary|altogether|overall|finally|which (?:gives|means|makes|leaves)|"
     r"this (?:gives|means|leaves)|we (?:get|have|find|obtain)|also|somit|daher|donc|por (?:lo )?tanto)\b|[⇒→∴]",
     re.IGNORECASE,
 )
 _CORRECTION = re.compile(
-    r"\b(?:wait|actually|correction|corrected|on (?:second thought|reflection|closer)|upon (?:re|closer|reflection)\w*|let me (?:re-?\w+|correct|fix)|"
+    r"\b(?:wait|hold on|once more|let me recount|actually|correction|corrected|on (?:second thought|reflection|closer)|upon (?:re|closer|reflection)\w*|let me (?:re-?\w+|correct|fix)|"
     r"i made (?:a|an)|i (?:mis\w+|was wrong)|scratch that|oops|my mistake|reconsider\w*|strike that|sorry|that's (?:wrong|not right)|"
     r"that is (?:wrong|not right|incorrect)|revis\w+|hmm|apologies|i (?:should|need to) correct|made an? (?:error|mistake))\b",
+    re.IGNORECASE,
+)
+_RETRACTION = re.compile(
+    r"scratch|strike|mistake|wrong|not right|incorrect|second thought|reflection|correction|mis\w+|apologies|oops|hold on|wait|sorry|made an?",
     re.IGNORECASE,
 )
 # Lines that are no answer: courtesy, checks, remarks, and headings of a working.
@@ -91,6 +106,7 @@ _ABBREVIATION = re.compile(
     r"|(?<![\w'])[A-Z]|^[ \W]*\d{1,2})\Z"
 )
 _STOP = re.compile(rf"[.!?。！？][)\"'{_MARK}]*(?=\s+|\Z|(?<=[。！？]))|\n")
+_MONTH_AFTER = re.compile(r"\s*(?:jan|feb|mär|mar|apr|mai|may|jun|jul|aug|sep|okt|oct|nov|dez|dec)", re.IGNORECASE)
 MAX_SENTENCES = 60
 
 
@@ -102,6 +118,22 @@ def find_claims(reply: str) -> list[list[Claim]]:
 def is_corrected(reply: str, first: Claim, last: Claim) -> bool:
     """Return whether the reply takes back the first claim before the last one."""
     return _CORRECTION.search(to_plain(reply), first.start, last.start) is not None
+
+
+def find_correction(reply: str) -> Correction | None:
+    """Return the last correction of a reply, with the sentences after it begins."""
+    text = to_plain(reply)
+    found = list(_CORRECTION.finditer(text))
+    if not found:
+        return None
+    is_clear = any(_RETRACTION.search(one[0]) for one in found)
+    return Correction(found[-1].start(), is_clear)
+
+
+def is_bracketed(text: str) -> bool:
+    """Return whether a sentence stands in brackets, beside what a reply says."""
+    bare = strip_marks(text).strip()
+    return bare.startswith("(") and bare.rstrip(".!").endswith(")") and bare.count("(") == bare.count(")")
 
 
 def find_last_answer(reply: str) -> str:
@@ -200,6 +232,10 @@ def _find_sayings(text: str) -> Iterator[Claim]:
                 said, _ = _read_block(text, start + found.end())
             if said.strip(f" \n{_MARK}:.") and not sentence.rstrip().endswith("?"):
                 yield Claim(Strength.SENTENCE, start + found.start(), said[:MAX_CLAIM_CHARS])
+        if after := _IS_ANSWER.search(sentence):
+            said = sentence[: after.start()].strip()
+            if said and not re.search(r"\b(?:this|that|it|which|what|here|below|above)\Z", said, re.IGNORECASE):
+                yield Claim(Strength.SENTENCE, start, said[-MAX_CLAIM_CHARS:])
     for label in _OTHER_LABEL.finditer(text):
         said, _ = _read_block(text, label.end())
         if said.strip(f" \n{_MARK}:."):
@@ -214,8 +250,11 @@ def _find_others(text: str) -> Iterator[Claim]:
     is_list = 2 <= len(lines) <= 20 and all(_is_item(line) for _, line in lines)
     if is_list:
         yield Claim(Strength.ALONE, 0, text)
+    headings = _find_headings(lines)
     for number, (start, line) in enumerate(lines):
         bare = strip_marks(line).strip()
+        if number in headings:
+            continue
         is_bold = _is_alone(line)
         is_outer = number in (0, len(lines) - 1)
         if len(bare) <= MAX_SHORT_CHARS and not bare.endswith((":", "?")) and not _ASIDE.match(bare):
@@ -238,12 +277,26 @@ def _find_others(text: str) -> Iterator[Claim]:
     block = _last_list(text, lines)
     if block:
         yield block
-    for start, sentence in split_sentences(text)[-MAX_SENTENCES:]:
+    sentences = split_sentences(text)[-MAX_SENTENCES:]
+    remarks = [(at, at + len(line)) for at, line in lines if is_bracketed(line)]
+    remarks += [(at, at + len(sentence)) for at, sentence in sentences if is_bracketed(sentence)]
+    beside = [start for start, _ in sentences if not any(at <= start < end for at, end in remarks)]
+    for start, sentence in sentences:
         bare = strip_marks(sentence).strip()
-        if bare and not _ASIDE.match(bare) and not bare.endswith("?"):
+        if beside and start not in beside:
+            continue
+        is_last_step = start == sentences[-1][0] and re.match(r"step \d", bare, re.IGNORECASE)
+        if bare and (is_last_step or not _ASIDE.match(bare)) and not bare.endswith("?"):
             said = sentence if not bare.endswith(":") else _read_block(text, start)[0]
             concludes = _CONCLUDES.search(bare) is not None
             yield Claim(Strength.CONCLUSION if concludes else Strength.LAST, start, said[:MAX_CLAIM_CHARS])
+
+
+def _find_headings(lines: list[tuple[int, str]]) -> set[int]:
+    """Return the numbers of emphasised lines that are headings: several of them, with text below each."""
+    alone = [number for number, (_, line) in enumerate(lines) if _is_alone(line)]
+    headings = [number for number in alone if number + 1 < len(lines) and number + 1 not in alone]
+    return set(headings) if len(headings) > 1 else set()
 
 
 def _is_alone(line: str) -> bool:
@@ -294,6 +347,8 @@ def split_sentences(text: str) -> list[tuple[int, str]]:
         before = text[max(start, stop.start() - 12) : stop.start()]
         if stop[0].startswith(".") and _ABBREVIATION.search(strip_marks(before)):
             continue
+        if re.search(r"\b\d{1,2}\Z", before) and _MONTH_AFTER.match(text, stop.end()):
+            continue  # "31. März"
         rows.append((start, text[start : stop.end()]))
         start = stop.end()
     rows.append((start, text[start:]))

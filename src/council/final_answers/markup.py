@@ -38,6 +38,8 @@ _SYMBOLS = tuple(
         (r"\\(?:leq?|leqslant)(?![A-Za-z])", "≤"),
         (r"\\(?:geq?|geqslant)(?![A-Za-z])", "≥"),
         (r"\\neq?(?![A-Za-z])", "≠"),
+        (r"\\equiv(?![A-Za-z])", "≡"),
+        (r"\\[bp]?mod(?![A-Za-z])", " mod "),
         (r"\\pm(?![A-Za-z])", "±"),
         (r"\\pi(?![A-Za-z])", "π"),
         (r"\\Omega(?![A-Za-z])", "Ω"),

@@ -106,13 +106,34 @@ _ONE_WORD = re.compile(rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word !
 
 def replace_number_words(text: str) -> str:
     """Return a text with digits for all number words, also for one alone and for fractions."""
-    text = spell_numbers(text)
+    text = _AND_A_HALF.sub(r"1.5 \1", spell_numbers(text))
     text = _ONE_WORD.sub(lambda found: str(NUMBER_WORDS[found[0].casefold()]), _ONE.sub("1", text))
+    text = re.sub(r"\b(\d+) and a half\b", r"\1.5", text)
     text = _FRACTION_WORDS.sub(_read_fraction_words, text)
-    text = re.sub(r"\ban? (?=(?:hundred|thousand|million|billion|dozen)\b)", "1 ", text)
+    text = re.sub(r"\ban? (?=(?:hundred|thousand|million|billion|dozen)\b)", "1 ", text, flags=re.I)
+    text = _MONEY.sub(_read_money, text)
+    text = _BELOW_ZERO.sub(r"-\1", text)
     return re.sub(
         r"\b(?:minus|negative) (?=[\d$€£.√])", "-", _BARE_HALF.sub("1/2", _HALF_A.sub("1/2 ", text)), flags=re.I
     )
+
+
+_AND_A_HALF = re.compile(
+    r"\b(?:an?|one) (hours?|minutes?|days?|weeks?|months?|years?|miles?|meters?|metres?|million|billion|dozen|cups?|inch|foot|lit(?:er|re)s?|kilos?|percent) and a half\b",
+    re.I,
+)
+_MONEY = re.compile(
+    r"\b(?P<whole>\d+) (?P<unit>dollars?|euros?|pounds?|francs?)(?:,? and|,)? (?P<part>\d\d?)(?: (?:cents?|pence|p|rappen))?(?![\w.,]*\d)(?! [a-z]+s\b)",
+    re.I,
+)
+_BELOW_ZERO = re.compile(
+    r"\b(\d+(?:\.\d+)? ?(?:°|degrees?) ?(?:[CF]\b|celsius|fahrenheit)?) ?below (?:zero|0|freezing)\b", re.I
+)
+
+
+def _read_money(found: re.Match[str]) -> str:
+    """Return "3.50 dollars" for "3 dollars and 50 cents"."""
+    return f"{found['whole']}.{int(found['part']):02} {found['unit']}"
 
 
 def _read_fraction_words(found: re.Match[str]) -> str:

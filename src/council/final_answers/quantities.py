@@ -64,7 +64,7 @@ _DIGITS = (
 _TOKEN = re.compile(
     rf"(?P<space>[\s{MARKS}]+)|(?P<mixed>\d+[ -]\d+/\d+(?![\d/]))|(?P<digits>(?:{_DIGITS})(?:[eE][-+]?\d{{1,3}}(?![\w]))?)|(?P<currency>(?:US|A|C|NZ|HK|S)?\$|[€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|Rs\.?)(?= ?\d))"
     r"|(?P<power>\^|\*\*)|(?P<op>[-+*/×÷·−]|±)|(?P<about>≈|~|≃|≅)|(?P<equals>==?|:=|≡)|(?P<open>\()|(?P<close>\))|(?P<root>√|sqrt|root\((?P<degree>\d+),)|(?P<pi>π|\bpi\b)"
-    r"|(?P<percent>%|°|‰)|(?P<factorial>!(?!=))|(?P<dash>[–—])|(?P<word>[^\W\d_](?:[\w']*\w)?)|(?P<mark>.)",
+    r"|(?P<percent>%|°|‰|¢)|(?P<factorial>!(?!=))|(?P<dash>[–—])|(?P<word>[^\W\d_](?:[\w']*\w)?)|(?P<mark>.)",
     re.DOTALL,
 )
 _SCALE = {**MULTIPLIERS, "mil": 1e6, "tn": 1e12, "quadrillion": 1e15, "mrd": 1e9, "milliarden": 1e9, "milliarde": 1e9, "millionen": 1e6, "tausend": 1e3, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7, "hundreds": 1e2, "mille": 1e3}  # fmt: skip
@@ -100,6 +100,23 @@ def find_chains(text: str) -> list[Chain]:
         if chain:
             chains.append(chain)
     return chains
+
+
+_CLOCK = re.compile(
+    r"(?<![\w:.])(\d{1,3}):([0-5]\d):([0-5]\d)(?![\w:])|(?<![\w:.])(\d{1,2})\s?h\s?([0-5]?\d)\s?m(?:in)?\.?\s?([0-5]?\d)\s?s(?:ec)?\b",
+    re.IGNORECASE,
+)
+
+
+def spell_duration(text: str) -> str:
+    """Return a text with "2 hours 8 minutes 14 seconds" for "2:08:14"."""
+    text = re.sub(r"(?<=hours), (?=\d)|(?<=hour), (?=\d)|(?<=minutes),? (?=and \d)", " ", text)
+    text = re.sub(
+        r"(?<![\w.])(\d{1,3})\s?h(?:rs?)?\s?([0-5]?\d)\s?m(?:in)?\b(?!\.?\s?\d)", r"\1 hours \2 minutes", text
+    )
+    return _CLOCK.sub(
+        lambda found: "{} hours {} minutes {} seconds".format(*map(int, [one for one in found.groups() if one])), text
+    )
 
 
 def read_number(text: str) -> Number | None:
@@ -245,6 +262,9 @@ class _Reader:
         if token.kind == "percent" and token.text == "%":
             self.at += 1
             return replace(number, unit="share", factor=0.01, end=token.end, word="%")
+        if token.kind == "percent" and token.text == "¢":
+            self.at += 1
+            return replace(number, end=token.end, word="¢")
         if token.kind == "percent" and token.text == "°":
             self.at += 1
             scale = self.peek().text.casefold() if self.peek().kind == "word" else ""

@@ -33,7 +33,7 @@ def _with_unknown(responses: Responses) -> Responses:
     "",
     status_code=201,
     response_model=models.Upload,
-    responses=example_responses(EXAMPLE_UPLOAD, 415, status=201),
+    responses=example_responses(EXAMPLE_UPLOAD, status=201, has_body=True),
 )
 async def upload_attachment(body: Attachment, app_state: AppStateDep, user: UserDep) -> ApiResponse:
     """Keep an attachment for a day, for the field `uploads` of a run. Only its sender can read it."""
