@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import sqlite3
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from council.calling.budget import local_date
+from council.planning.setup import RunSetup
+from council.runs.fork import plan_fork
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_for_exit
 from tests.fake_provider import Reply, Seen
 from tests.trusted_project import user_file, write_user_file
@@ -323,6 +328,25 @@ def test_a_fork_is_fitted_to_its_cap_or_refused(vendors: Workspace, council: Ter
         done = council(*fork, str(cap))
         assert (done.code, done.json["status"]) == (0, "complete"), done.err
         assert done.json["cost"]["usd"] <= cap
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+def test_a_fork_holds_no_money_for_the_answers_that_it_reuses(vendors: Workspace, council: Terminal) -> None:
+    run = council("--cheap", "--protocol", "triad", "--max-cost", "0.20", "--json", QUESTION).json["run"]
+
+    async def check() -> None:
+        convener = Convener(vendors.folder)
+        try:
+            parent = await convener.store.load(run)
+            held = RunSetup.of(parent).spending
+            assert [name for name, _ in held.phases] == ["draft", "merge"]
+            for start, kept in (("draft", held.phases), ("merge", held.phases[1:])):
+                setup, _ = plan_fork(parent, start, {}, convener.run_context)
+                assert setup.spending == replace(held, phases=kept)
+        finally:
+            await convener.close()
+
+    asyncio.run(check())
 
 
 @pytest.mark.behaviour("40-cap-finishes-or-refuses", "50-batch-budget")

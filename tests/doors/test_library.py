@@ -185,6 +185,25 @@ async def test_a_batch_yields_the_rows_as_they_end_and_continues(tmp_path: Path)
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("50-batch-library")
+async def test_a_row_that_cannot_run_has_an_error_and_no_report(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.md"
+    spec.write_text("Be brief.")
+
+    class Removing(Scripted):
+        async def send(self, *request: Any) -> council.Answer:
+            spec.unlink(missing_ok=True)
+            return await super().send(*request)
+
+    rows = [{"id": "a", "question": "Tabs?"}, {"id": "b", "question": "Spaces?", "options": {"spec": str(spec)}}]
+    how: dict[str, Any] = {"protocol": "triad", "members": [Removing()], "seats": SEATS, "concurrency": 1}
+    first, second = [row async for row in council.batch(rows, tmp_path / "out.jsonl", **how)]
+    assert first.report and (first.id, first.status, first.error) == ("a", "complete", None)
+    assert (second.id, second.run, second.status, second.report) == ("b", None, "failed", None)
+    assert second.error and "spec.md" in second.error
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("50-batch-library")
 async def test_a_batch_closes_its_members_when_it_ends(tmp_path: Path) -> None:
     class Closing(Scripted):
         is_closed = False

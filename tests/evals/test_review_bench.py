@@ -44,7 +44,10 @@ def test_recall_and_precision_by_support_match_hand_figures() -> None:
     assert [two["recall"]["mean"], two["precision"]["mean"]] == pytest.approx([1 / 3, 1.0], abs=1e-6)
     result = bench.summarize_bench(reviews)
     assert (result["bugs"], result["controls"], result["split_bugs"]) == (3, 1, 1)
-    assert result["controls_with_findings"]["mean"] == 1.0 and "2 or more" in bench.format_bench(result)
+    assert result["controls_with_findings"]["mean"] == 1.0
+    head, *rows = bench.format_bench(result).splitlines()[:3]
+    assert [row[:10] for row in (head, *rows)] == ["found by  ", "1 or more ", "2 or more "]
+    assert [len(row) for row in rows] == [len(head)] * 2 and rows[0].endswith("   0.63")
     assert [bug.is_hit(line) for line in (1, 2, 3, 4, None)] == [True, True, True, False, False]
     assert bug.is_hit(None, "x\n  b = 2") and not clean.is_hit(1)
 

@@ -218,6 +218,13 @@ async def test_agent_output_streams_and_usage_is_read(tmp_path: Path) -> None:
     assert (answer.model, answer.id) == ("claude-opus-4-6", "s1")
 
 
+async def test_an_agent_that_has_ended_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_process, "EXIT_WAIT_S", 600.0)
+    member = FakeAgents(tmp_path, "behaves").member()
+    async with asyncio.timeout(60):
+        assert (await member.send(member.prepare(make_ask()), lambda piece: None)).text == ANSWER
+
+
 @pytest.mark.behaviour("40-security-command")
 async def test_home_contains_only_the_agents_login(tmp_path: Path) -> None:
     agents = FakeAgents(tmp_path, "behaves")

@@ -18,7 +18,7 @@ from PIL import Image
 from council.errors import PacketRefused, UsageError
 from council.money import count_attachment_tokens
 from council.packet import build
-from council.packet.attachments import MAX_IMAGE_BYTES, prepare, read_attachments
+from council.packet.attachments import MAX_IMAGE_BYTES, collect_attachments, prepare, read_attachments
 from council.planning.plan_object import make_packet_receipt
 from council.types import Attachment, Packet
 from tests.packet.fake_secrets import SECRETS
@@ -107,6 +107,18 @@ def test_a_name_that_is_no_file_gets_one_clear_line(root: Path) -> None:
         with pytest.raises(UsageError, match=r"attachment ") as refused:
             read_attachments([name])
         assert line in str(refused.value)
+
+
+def test_attachments_are_a_list_of_paths_and_of_pairs(root: Path) -> None:
+    (root / "notes.txt").write_text("Move it.")
+    named, pair = str(root / "notes.txt"), ("chart.png", b"pixels")
+    assert collect_attachments([named, root / "notes.txt", pair]) == (*[("notes.txt", b"Move it.")] * 2, pair)
+    for one in (named, root / "notes.txt"):
+        with pytest.raises(TypeError) as refused:
+            collect_attachments(one)
+        assert str(refused.value) == f'attach is "{named}", which is not a list: use attach=["{named}"]'
+    with pytest.raises(TypeError, match=r"attach has \('chart.png', 'pixels'\): it takes paths, and pairs"):
+        collect_attachments([("chart.png", "pixels")])
 
 
 def test_a_large_image_is_scaled_down_and_the_reduction_is_stated(root: Path) -> None:

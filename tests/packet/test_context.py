@@ -12,8 +12,8 @@ import pytest
 from council.engine.packet_blocks import render_packet
 from council.errors import PacketRefused
 from council.packet import build
-from council.packet.context import parse_hunks
-from council.types import Packet, PacketFile
+from council.packet.context import FileParts, parse_hunks
+from council.types import Packet, PacketFile, estimate_tokens
 from tests.packet.conftest import begin, commit, git, write
 from tests.packet.fake_secrets import some
 
@@ -618,6 +618,18 @@ def test_functions_that_the_changed_lines_call_are_shown(root: Path) -> None:
     assert "return 19" in shown(packet)["rates.py"]
 
 
+@pytest.mark.behaviour("packet-callers")
+def test_callers_of_each_changed_method_of_a_class_are_shown(root: Path) -> None:
+    shop = "class Shop:\n    def take_payment(self):\n        return 1\n\n    def pay_back(self):\n        return 2\n"
+    callers = "".join(
+        f"{FILLER}def use_{name}(shop):\n    return shop.{name}()\n\n\n" for name in ("take_payment", "pay_back")
+    )
+    begin(root, {"shop.py": shop, "desk.py": callers})
+    write(root, {"shop.py": shop.replace("return", "return 0 +")})
+    content = shown(validate("", root))["desk.py"]
+    assert "shop.take_payment()" in content and "shop.pay_back()" in content
+
+
 @pytest.mark.behaviour("packet-definitions")
 def test_a_definition_that_the_diff_shows_as_a_whole_is_not_sent_twice(root: Path) -> None:
     begin(root, {"shop.py": f"import json\n\n\n{FILLER}{FILLER}"})
@@ -649,3 +661,16 @@ def test_a_file_that_the_diff_shows_as_a_whole_is_only_in_the_diff(root: Path) -
     packet = validate("", root)
     assert packet.files == ()
     assert packet.diff.count("another line") == 150
+
+
+def test_more_lines_of_a_file_cost_only_what_is_not_included_yet() -> None:
+    parts = FileParts("shop.py", "12345678\n" * 6)
+    name = estimate_tokens("shop.py")
+    assert parts.added_tokens([(1, 2)]) == name + 6
+    parts.include([(1, 2)], "definitions", "changed")
+    assert parts.added_tokens([(1, 2)]) == 0
+    assert parts.added_tokens([(2, 4)]) == 6
+    assert parts.added_tokens([(4, 5)]) == 9  # with line 3, which is shorter than the mark of an elision
+    parts.include([(3, 6)], "definitions", "changed")
+    assert parts.is_whole
+    assert parts.added_tokens([(1, 6)]) == 0

@@ -174,6 +174,21 @@ def test_a_login_inside_json_is_masked(kind: str) -> None:
     assert secret not in redact_text(json.dumps({"text": f"first\n{line}\nlast"}))
 
 
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        ('say("The user\'s password=", {}, "ends")', False),  # in quotes is what follows the string
+        ('say("password=", {}, "ends")', False),
+        ('say("a", password=",{}")', True),
+        ("# isn't used: connect(password=',{}')", True),
+        ("# it isn't used: connect(password='){}')", True),
+        ("say('password=', {}, 'ends')", False),
+    ],
+)
+def test_a_password_is_told_from_what_follows_a_string_that_ends_with_its_name(line: str, is_found: bool) -> None:
+    assert bool(find_secrets(line.format("Kd9#" + "mQ2xW"))) is is_found
+
+
 def test_masking_again_changes_nothing() -> None:
     once = redact_text("\n".join(line for line, _ in SECRETS.values()))
     assert redact_text(once) == once

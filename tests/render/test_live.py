@@ -15,7 +15,7 @@ from rich.segment import SegmentLines
 from council import events as ev
 from council.events import Entry
 from council.render.live import LiveView
-from council.render.screen import Line
+from council.render.screen import Line, Symbols
 from council.render.terminal import Trouble, group_troubles
 from tests.render.runs import NAMES, RunBuilder, collaborative, consensus, one_absent, plan, seat
 from tests.render.terminal_screen import Screen, TestTerminal
@@ -90,6 +90,13 @@ def test_streaming_statement_shows_words_growing_with_their_rate() -> None:
     assert row(draw(builder, later=1, width=80), "alpha") == "alpha scripted:m1 writing 3 words 2/s 0:02"
     builder.stream("alpha", " four fi").stream("alpha", "ve six")
     assert "6 words" in row(draw(builder), "alpha")
+    assert row(draw(builder, width=80), "beta") == "beta scripted:m1 waiting"
+
+
+def test_the_spinner_shows_eight_frames_a_second() -> None:
+    frames = [Symbols(ascii=False).spinner_frame(n / 8) for n in range(11)]
+    assert (len(set(frames)), frames[10]) == (10, frames[0])
+    assert [Symbols(ascii=True).spinner_frame(n / 8) for n in range(6)] == ["|", "/", "-", "\\", "|", "/"]
 
 
 @pytest.mark.behaviour("50-silence-shown")

@@ -135,6 +135,21 @@ def test_an_endpoint_of_your_own_keeps_the_model_that_the_settings_name() -> Non
     assert one == VendorModels("sim", "sim:m2", "sim:m2", "sim:m2")
 
 
+@pytest.mark.parametrize(
+    ("listed", "member"),
+    [(("m1", "m2"), "sim:m1"), (("m1", "text-embedding-3", "kept"), "sim:kept"), (("text-embedding-3",), "sim:gone"), ((), "sim:gone")],
+)  # fmt: skip
+def test_a_named_model_that_an_endpoint_of_your_own_does_not_list_is_replaced(
+    listed: tuple[str, ...], member: str
+) -> None:
+    named = '[models]\ndefault = "sim:gone"\nstrong = "other:m2"\n[seats.alpha]\nmodel = "sim:kept"\n'
+    tables = "".join(f'[providers.{name}]\nbase_url = "{CLOSED}"\n' for name in ("sim", "other"))
+    Path("council.toml").write_text(tables + named)
+    trust_project()
+    (one,) = choose_models([source("sim", *listed)], load_settings(Path.cwd(), {}))
+    assert one == VendorModels("sim", member, member, member)
+
+
 @pytest.mark.behaviour("00-init-seats")
 @pytest.mark.parametrize(
     ("vendors", "seats"),

@@ -99,6 +99,9 @@ async def test_only_valid_urls_are_kept(fake: FakeSearch, tavily: SearchProvider
     for url in bad:
         fake.results = [page("bad", url), page("good", "https://good.example")]
         assert [row["title"] for row in await research(tavily, ["a"], max_results=5)] == ["good"], url
+    good = ["http://a.example/x", "HTTPS://b.example:8443/", "https://c.example/" + "x" * 900]
+    fake.results = [page("good", url) for url in good]
+    assert [row["url"] for row in await research(tavily, ["a"], max_results=5)] == good
 
 
 @pytest.mark.behaviour("30-search-clean")

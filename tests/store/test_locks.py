@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from council.errors import RunOwned, StoreError
+from council.errors import RunOwned, StoreError, UsageError
 from council.store.interface import Row
 from council.store.locks import LockOwner, find_holders, make_owner, read_owner
 from council.store.sqlite import RunLock, SqliteStore, quick_check
-from council.store.sqlite_repair import repair_file
+from council.store.sqlite_repair import repair_file, repair_store
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -270,6 +270,26 @@ async def test_repair_keeps_the_rows_that_can_be_read(tmp_path: Path) -> None:
     store.close()
     assert repair_file(path) == []
     assert list_damaged(tmp_path)
+
+
+@pytest.mark.behaviour("40-repair")
+async def test_a_damaged_store_is_not_repaired_while_a_run_is_executed(tmp_path: Path) -> None:
+    assert repair_store(tmp_path) == []  # there is no store yet
+    path = await fill(tmp_path)
+    store = SqliteStore(tmp_path)
+    async with store.lock_run(RUN):
+        assert repair_store(tmp_path) == []
+        damage(path)
+        with pytest.raises(UsageError) as refused:
+            repair_store(tmp_path)
+    store.close()
+    assert str(refused.value) == (
+        f"the run store is damaged and cannot be repaired while run {RUN} is running: "
+        f"wait for it, or stop it with `council cancel {RUN}`"
+    )
+    assert list_damaged(tmp_path) == []
+    (line,) = repair_store(tmp_path)
+    assert "the readable rows were copied to a new database" in line
 
 
 async def test_an_index_is_rebuilt_in_place(tmp_path: Path) -> None:

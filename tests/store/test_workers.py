@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from council.runs.database_worker import DatabaseWorker
 from council.store.interface import ClaimedRun, ClaimRequest, StoreAddress, WorkerRow
 from council.store.postgres import PostgresStore
 
@@ -183,6 +184,24 @@ async def test_a_worker_is_alive_until_its_row_expires(stores: list[PostgresStor
     assert await stores[1].list_workers() == [replace(row, running=3)]
     await stores[0].remove_worker("a")
     assert await stores[1].list_workers() == []
+
+
+async def test_a_worker_renews_its_row_only_when_it_is_due(
+    stores: list[PostgresStore], database: str, tmp_path: Path
+) -> None:
+    log: list[str] = []
+    address, env = StoreAddress(tmp_path / "one", database), {"HOME": str(tmp_path)}
+    worker = DatabaseWorker(address, env, store=stores[0], folder=tmp_path, log=log.append)
+    found = []
+    for _ in range(3):
+        await worker._start_due_runs()
+        found.append(read_rows(database, "SELECT * FROM workers"))
+        assert worker._is_healthy()
+    assert found == [found[0]] * 3 and len(found[0]) == 1
+    worker._next_renewal = time.monotonic()
+    await worker._start_due_runs()
+    assert read_rows(database, "SELECT * FROM workers") != found[0]
+    assert len(log) == 1 and log[0].startswith("ready; queues ")
 
 
 async def test_a_closed_store_leaves_no_thread(database: str, tmp_path: Path) -> None:

@@ -355,7 +355,7 @@ def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
 
 
 def _list_billable_members(minutes: Minutes, seat: SeatMinutes) -> set[str]:
-    served = {said.served_by for said in minutes.new_statements_of(seat.name) if said.served_by}
+    served = {said.served_by for said in minutes.new_statements_of(seat.name)}
     faulted = {
         trouble.member
         for trouble in minutes.troubles

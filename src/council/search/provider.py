@@ -222,12 +222,7 @@ class SearchClient:
         url = strip_invisible(value)[0].strip().replace(" ", "%20") if isinstance(value, str) else ""
         try:
             parts = urlsplit(url)
-            good = (
-                parts.scheme.lower() in ("http", "https")
-                and parts.hostname
-                and "@" not in parts.netloc
-                and parts.port != 0
-            )
+            good = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and parts.port != 0
         except ValueError:
             return ""
         leaks = self.secret and self.secret in unquote(url)

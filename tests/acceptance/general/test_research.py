@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 
 import pytest
 
-from tests.acceptance.general.fake_general import FakeGeneral, claim, position
+from tests.acceptance.general.fake_general import FakeGeneral, claim, position, synthesis
 from tests.acceptance.helpers import comparable
 from tests.fake_provider import Reply
 
@@ -131,6 +133,22 @@ def test_a_resumed_run_does_not_search_again(general: FakeGeneral) -> None:
     assert done.code == 0, done.err
     assert comparable(done.json)["sources"] == comparable(calm)["sources"]
     assert general.asked.count("research/chair") == 1
+
+
+@pytest.mark.behaviour("40-kill-resume-every-boundary")
+@pytest.mark.parametrize("stored", ["created = created - 864000", "setup = json_remove(setup, '$.day')"])
+def test_a_run_that_is_resumed_on_another_day_keeps_the_date_of_its_prompts(general: FakeGeneral, stored: str) -> None:
+    """Its setup has the date. A run of an earlier version has only the time at which it was created."""
+    general.says["synthesise"] = Reply(status=401, error={"message": "no access"})
+    assert general.ask().json["status"] == "incomplete"
+    with closing(sqlite3.connect(general.workspace.data / "council.db")) as db:
+        db.execute(f"UPDATE runs SET {stored}")
+        db.commit()
+    general.says["synthesise"] = synthesis()
+    sent = len(general.asked)
+    done = general.council("resume", "--json")
+    assert (done.code, done.json["status"]) == (0, "complete"), done.err
+    assert general.asked[sent:] == ["synthesise/chair"]
 
 
 @pytest.mark.behaviour("30-preset-names-a-roster")

@@ -129,6 +129,20 @@ def test_cited_sources_are_real_files_and_are_linked_by_title(general: FakeGener
     assert report["claims"][0]["status"] == "supported"
 
 
+@pytest.mark.behaviour("30-sources-are-real")
+def test_each_first_answer_has_the_sources_that_it_cites_itself(general: FakeGeneral) -> None:
+    general.documents()
+    general.says["r1/generalist"] = position(claim("moving", sources=(1,)))
+    general.says["r1/skeptic"] = position(claim("moving"), response="Restores are slow [2].")
+    report = general.ask("--search", "files:docs", search="").json
+    found = [{key: one[key] for key in ("title", "url", "snippet", "query")} for one in report["sources"]]
+    ((body,),) = general.workspace.rows("SELECT body FROM events WHERE type = 'closed'")
+    details = json.loads(body)["verdict"]["details"]
+    answers = {one["role"]: one["sources"] for one in details["round1Responses"]}
+    assert answers == {"generalist": found[:1], "skeptic": found[1:], "domain_expert": []}
+    assert [one["cited_by"] for one in report["sources"]] == [["generalist"], ["skeptic"]]
+
+
 @pytest.mark.behaviour("30-none-cited-is-said")
 def test_a_caveat_says_that_no_source_was_cited(general: FakeGeneral) -> None:
     general.documents()

@@ -277,7 +277,8 @@ def test_a_report_with_fail_on_is_printed_and_gated_like_by_the_old_word(
     reviewed(council)
     sent = len(shop.provider.log)
     plain = council("report")
-    for arguments in ((), ("--rule", "consensus"), ("--fail-on", "never"), ("--fail-on", "critical")):
+    rules = [("--rule", rule) for rule in ("consensus", "Consensus", "CORROBORATED")]
+    for arguments in ((), *rules, ("--fail-on", "never"), ("--fail-on", "critical")):
         old = council("gate", *arguments)
         level = () if "--fail-on" in arguments else ("--fail-on", "fail")
         new = council("report", *arguments, *level)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from council import events as ev
@@ -15,7 +17,7 @@ class TimedView(NoView):
     """Keeps the times at which it is drawn, and the numbers of the events."""
 
     def __init__(self) -> None:
-        self.seen: list[int | float] = []
+        self.seen: list[int | float | str] = []
 
     def on_event(self, entry: Entry) -> None:
         self.seen.append(entry.seq)
@@ -32,7 +34,15 @@ ENTRIES = [
 
 async def test_a_view_is_drawn_during_the_pauses_of_a_replay() -> None:
     view = TimedView()
+
+    async def do_other_work() -> None:
+        await asyncio.sleep(0)
+        view.seen.append("other work")
+
+    work = asyncio.create_task(do_other_work())
     await replay_entries(ENTRIES, view, 10)
+    await work
+    assert view.seen.index("other work") < view.seen.index(2)
     drawn = [time for time in view.seen if isinstance(time, float)]
     assert drawn == sorted(drawn) and 100 < drawn[0] < 103 < drawn[-1] <= 106
     assert [number for number in view.seen if isinstance(number, int)] == [1, 2, 3]

@@ -146,8 +146,9 @@ def _read_probability(value: Any) -> Any:
     if isinstance(value, str) and (word := _read_word(value, _CONFIDENCE_TABLE)) in _SHARES:
         return _SHARES[word]
     share = parse_share(value)
-    if share is None and isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError(f"{value:g} is not between 0 and 1")
+    if share is None and isinstance(value, int | float):
+        said = str(value).lower() if isinstance(value, bool) else f"{value:g}"
+        raise ValueError(f"{said} is not between 0 and 1")
     return value if share is None else share
 
 

@@ -116,6 +116,9 @@ def test_axe_finds_nothing_serious_in_the_start_form_and_its_dialogs(
     seen.page.wait_for_selector(".tree li")
     assert serious_violations(seen, axe) == []
     seen.page.click("dialog button:has-text('Done')")
+    seen.page.click("button:has-text('Add a key')")
+    assert serious_violations(seen, axe) == []
+    seen.page.click(".setup-dialog button:has-text('Close')")
     seen.page.click("button:has-text('Keys')")
     assert serious_violations(seen, axe) == []
 

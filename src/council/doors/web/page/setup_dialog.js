@@ -61,7 +61,7 @@ function part(path, title, label, hint, saved) {
     clear();
     input.type = isKey ? "password" : "url";
     setText(name, isKey ? "API key" : "Address");
-    input.placeholder = isKey ? "" : "http://127.0.0.1:8888";
+    input.placeholder = isKey ? "" : "of your own server";
     input.disabled = isKey && (!canStoreKeys || chosen()?.found === "environment");
     submit.disabled = input.disabled;
   }
