@@ -132,7 +132,7 @@ def take_picture(run: Path, target: Path, width: int, height: int) -> None:
         page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
         page.goto(run.as_uri())
         page.wait_for_selector(".answer .finding")
-        page.evaluate(  # closed, so that the timeline and the map are visible
+        page.evaluate(  # closed, so that the map is visible
             "() => document.querySelectorAll('details[open]').forEach((one) => { if (one.querySelector('summary')?.textContent.startsWith('Judges')) one.open = false })"
         )
         page.evaluate("() => window.scrollTo(0, 0)")

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from council import events as ev
-from council.engine.degraded import format_degraded_lines, format_missing_lines, format_notice_lines
+from council.engine.degraded import format_degraded_lines, format_missing_lines, format_notice_lines, format_page_lines
 from council.engine.layout import STATE_DESCRIPTIONS, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
@@ -260,3 +260,30 @@ def test_many_absent_seats_are_counted() -> None:
         builder.mark_absent(name, "timed_out", "")
     (line,) = format_missing_lines(builder.end_phase().close().minutes)
     assert line.startswith("seven seats did not answer (ran out of time). What follows is from one of eight seats")
+
+
+@pytest.mark.behaviour("50-page-failure-once")
+@pytest.mark.parametrize(
+    ("stopped", "line"),
+    [
+        ("cancelled", "Cancelled before the last step; resume it to continue from here."),
+        ("budget", "Stopped by the budget; raise the cap (`max_cost`) to continue."),
+        ("quorum", "Too few seats answered in draft (1 of 1) to continue; resume it to ask the absent ones again."),
+        ("chair", "No chair was available; below is a digest of the statements, without a ruling."),
+    ],
+)
+def test_beside_a_button_the_reason_of_an_incomplete_run_names_no_command(stopped: str, line: str) -> None:
+    builder = RunBuilder().phase("draft").answer("alpha", "a").end_phase()
+    minutes = builder.close("a", status="incomplete", stopped=stopped).minutes
+    assert format_page_lines(minutes)[0] == line
+    assert "`council " not in " ".join(format_page_lines(minutes))
+
+
+@pytest.mark.behaviour("50-page-failure-once")
+def test_beside_a_button_a_failure_is_told_by_its_absences_alone() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha").mark_absent("alpha", "failed(server)", "500 from the server")
+    minutes = builder.close("", status="failed", stopped="quorum", reason="no seat answered").minutes
+    (line,) = format_page_lines(minutes)
+    assert line.startswith("alpha did not answer in draft (") and line.count("500 from the server") == 1
+    failed = RunBuilder().close("", status="failed", stopped="interrupted").minutes
+    assert format_page_lines(failed)[0] == "Interrupted before any seat answered; resume it to continue from here."

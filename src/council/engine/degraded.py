@@ -132,11 +132,23 @@ NUMBER_WORDS = (
 NO_MATERIAL = "no material was shown to the judges: they judged the question alone, so the verdict is at best WARN"
 
 STOP_REASONS = {
-    "interrupted": "interrupted before the last step; `council resume {run}` continues from here",
-    "cancelled": "cancelled before the last step; `council resume {run}` continues from here",
-    "budget": "stopped by the budget; raise it and run `council resume {run}` to continue",
+    "interrupted": "interrupted before the last step",
+    "cancelled": "cancelled before the last step",
+    "budget": "stopped by the budget",
     "chair": "no chair was available; below is a digest of the statements, without a ruling",
-    "quorum": "too few seats answered{where} to continue; `council resume {run}` asks the absent ones again",
+    "quorum": "too few seats answered{where} to continue",
+}
+RESUME_COMMANDS = {  # what follows the reason where a command can be typed
+    "interrupted": "`council resume {run}` continues from here",
+    "cancelled": "`council resume {run}` continues from here",
+    "budget": "raise it and run `council resume {run}` to continue",
+    "quorum": "`council resume {run}` asks the absent ones again",
+}
+RESUME_WORDS = {  # what follows the reason beside a button
+    "interrupted": "resume it to continue from here",
+    "cancelled": "resume it to continue from here",
+    "budget": "raise the cap (`max_cost`) to continue",
+    "quorum": "resume it to ask the absent ones again",
 }
 
 
@@ -175,20 +187,30 @@ def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
 
 def format_degraded_lines(minutes: Minutes) -> list[str]:
     """Return the sentences above the answer in a report, the most important first."""
-    status = _format_status(minutes)
+    return [*_format_status(minutes), *_format_parts(minutes)]
+
+
+def format_page_lines(minutes: Minutes) -> list[str]:
+    """Return the sentences above the answer where a button stands beside them: each cause once, and no command."""
+    return [*_format_status_words(minutes), *_format_parts(minutes)]
+
+
+def _format_parts(minutes: Minutes) -> list[str]:
     return [
-        *status,
         *_format_fallbacks(list_fallbacks(minutes)),
-        *format_missing_lines(minutes)[len(status) :],
+        *_format_missing_parts(minutes),
         *map(single_line, _list_notices(minutes)),
     ]
 
 
 def format_missing_lines(minutes: Minutes) -> list[str]:
     """Return the sentences about what is missing, above the answer on standard output."""
+    return [*_format_status(minutes), *_format_missing_parts(minutes)]
+
+
+def _format_missing_parts(minutes: Minutes) -> list[str]:
     caveats = list_caveats(minutes)
     return [
-        *_format_status(minutes),
         *_format_absences(minutes),
         *(single_line(one.line, 400) for one in caveats if one.line),
         *_format_single_draft(minutes),
@@ -266,7 +288,19 @@ def _format_status(minutes: Minutes) -> list[str]:
         return []
     if minutes.status == "failed":
         return [f"FAILED: {_describe_failure(minutes)}; `council resume {minutes.run}` asks again."]
-    return [f"INCOMPLETE: {_describe_incomplete(minutes)}."]
+    command = RESUME_COMMANDS.get(minutes.stopped, "").format(run=minutes.run)
+    if minutes.status == "running":
+        command = f"`council resume {minutes.run}` continues from its last step"
+    return [f"INCOMPLETE: {'; '.join(filter(None, [_describe_incomplete(minutes), command]))}."]
+
+
+def _format_status_words(minutes: Minutes) -> list[str]:
+    """Return why a run is not complete, unless its absences tell it."""
+    if minutes.status == "complete" or (minutes.status == "failed" and list_absences(minutes)):
+        return []
+    why = _describe_failure(minutes) if minutes.status == "failed" else _describe_incomplete(minutes)
+    line = "; ".join(filter(None, [why, RESUME_WORDS.get(minutes.stopped, "")]))
+    return [f"{line[0].upper()}{line[1:]}."]
 
 
 def _describe_failure(minutes: Minutes) -> str:
@@ -279,9 +313,9 @@ def _describe_failure(minutes: Minutes) -> str:
 
 def _describe_incomplete(minutes: Minutes) -> str:
     if minutes.status == "running":
-        return f"the run has not ended; `council resume {minutes.run}` continues from its last step"
+        return "the run has not ended"
     if minutes.stopped in STOP_REASONS:
-        return STOP_REASONS[minutes.stopped].format(run=minutes.run, where=_format_quorum_phase(minutes))
+        return STOP_REASONS[minutes.stopped].format(where=_format_quorum_phase(minutes))
     reason = minutes.verdict.get("incomplete") or minutes.reason or "the last step of the protocol was not done"
     return single_line(reason).rstrip(".")
 

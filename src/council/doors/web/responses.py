@@ -24,7 +24,7 @@ from council.doors.web.models import (
     StatementRow,
 )
 from council.doors.web.uploads import UnknownUpload
-from council.engine.degraded import format_degraded_lines
+from council.engine.degraded import format_page_lines
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.errors import (
     CapTooLow,
@@ -198,7 +198,7 @@ def run_json(minutes: Minutes, state: RunState) -> RunDetail:
         status=state.status,
         running=state.is_running,
         report=summary,
-        above=format_degraded_lines(minutes),
+        above=format_page_lines(minutes),
         minutes=clean_json(_minutes_json(minutes)),
         cost=summary["cost"],
     )

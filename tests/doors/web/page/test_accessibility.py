@@ -13,6 +13,7 @@ import pytest
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.test_page import run_judges
+from tests.doors.web.page.test_run_view import drafted, finished, locked_out, mount
 from tests.doors.web.server import QUESTION, WebServer
 
 Look = Callable[..., Browser]
@@ -75,6 +76,25 @@ def test_axe_finds_nothing_serious_in_a_run(server: WebServer, look: Look, axe: 
         assert serious_violations(seen, axe) == [], tab
     seen.page.locator(".plot input").press("ArrowLeft")
     seen.wait_for_status("replay")
+    assert serious_violations(seen, axe) == []
+
+
+@pytest.mark.behaviour("issue-7-axe")
+@pytest.mark.parametrize(("scheme", "size"), [("dark", None), ("light", PHONE)], ids=["dark", "phone"])
+def test_axe_finds_nothing_serious_in_a_failed_and_a_live_run_and_in_one_that_is_opened(
+    server: WebServer, look: Look, axe: str, scheme: str, size: Any
+) -> None:
+    seen = look(**{"color_scheme": scheme, "reduced_motion": "reduce", **({"viewport": size} if size else {})})
+    mount(seen, server, locked_out())
+    assert serious_violations(seen, axe) == []
+    text = "$$x^2$$\n\n| a | b |\n|---|---|\n| c | d |\n| e"
+    page = mount(seen, server, drafted().ask("chair").stream("chair", text), is_live=True)
+    page.wait_for_selector(".draft table")
+    assert serious_violations(seen, axe) == []
+    page = mount(seen, server, finished())
+    page.wait_for_selector(".differences")
+    page.evaluate("() => document.querySelectorAll('.answer details').forEach(one => { one.open = true })")
+    page.click(".timeline .opens")
     assert serious_violations(seen, axe) == []
 
 

@@ -47,7 +47,7 @@ def test_a_person_records_how_a_decision_turned_out_and_corrects_it(server: WebS
     page.fill("#outcome-note", "the disk was <b>full</b>")
     page.click(".outcome button:has-text('Wrong')")
     page.wait_for_selector(".trust .pill:has-text('turned out wrong')")
-    assert "the answer turned out wrong" in seen.text(".reasons")
+    assert "the answer turned out wrong" in seen.text(".trust")
     assert seen.text(".outcome h3") == "It turned out wrong" and "the disk was <b>full</b>" in seen.text(".outcome")
     seen.wait("() => document.querySelector('.run-item .about').innerText.includes('turned out wrong')")
     page.click("#tab-report")
@@ -78,17 +78,22 @@ def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     seen = look(permissions=["clipboard-read", "clipboard-write"]).run(server.url, run)
     page = seen.page
     page.wait_for_selector(".changed")
+    assert "The council changed what its strongest seat, alpha, recommended." in " ".join(seen.text(".changed").split())
+    assert "It cost $" in seen.text(".cost-panel") and "; the answer of alpha alone cost $" in seen.text(".cost-panel")
+    assert "3 of 3 seats answered" not in seen.text(".trust")  # it is among the details
+    for name in ("trust", "changed", "cost-panel"):
+        page.click(f".{name} summary")
     assert "+" in seen.text(".trust") and "−" in seen.text(".trust") and "3 of 3 seats answered" in seen.text(".trust")
     changed = seen.text(".changed")
     for words in (
-        "closest draft: beta",
-        "from gamma the archive tier",
-        "one model $",
-        "agree 1 · differ 1",
-        "strongest seat: alpha the council changed its recommendation, $",
+        "The answer shares most wording with the draft of beta: ",
+        "From gamma: the archive tier.",
+        "beta and gamma recommended this from the start; alpha did not.",
+        "The seats agree on 1 point and differ on 1 point. Show them",
     ):
-        assert words in " ".join(changed.split())
-    page.click(".changed button:has-text('see the diff')")
+        assert words in " ".join(changed.split()), changed
+    assert "One draft of one model cost $" in seen.text(".cost-panel")
+    page.click(".changed button:has-text('See the diff')")
     assert "spring" in " ".join(seen.texts("dialog del")) and "May" in " ".join(seen.texts("dialog ins"))
     page.click("dialog.diff-dialog button:has-text('Close')")
 
@@ -332,24 +337,24 @@ def agreed() -> RunBuilder:
 
 
 SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
-    "one seat": (many(1), ["1 of 1 seats", "Trust: LOW", "only one member was asked"], ["What the council changed"]),
+    "one seat": (many(1), ["1 of 1 seats answered", "Trust: LOW", "only one member was asked"], ["What the council changed"]),
     "two seats": (many(2), ["2 of 2 seats answered"], []),
     "five seats": (many(5), ["5 of 5 seats answered"], []),
     "agreed": (agreed(), ["Trust: HIGH", "+both seats recommended", "−members can share an error"], ["+members"]),
-    "plain": (collaborative(), ["Spaces.", "+3 of 3 seats answered"], ["closest draft", "one model"]),
-    "absent": (one_absent(), ["2 of 3 seats", "−beta did not answer"], ["+3 of 3"]),
+    "plain": (collaborative(), ["Spaces.", "+3 of 3 seats answered"], ["most wording", "One draft of one model"]),
+    "absent": (one_absent(), ["2 of 3 seats answered", "−beta did not answer"], ["+3 of 3"]),
     "stopped": (stopped(), ["Stopped by you"], ["What the council changed", "Ask on"]),
-    "no chair": (chair_failed(), ["No chair: digest of statements", "Trust: LOW"], ["closest draft"]),
+    "no chair": (chair_failed(), ["No chair: digest of statements", "Trust: LOW"], ["most wording"]),
     "PASS": (judges("PASS", "PASS", "PASS"), ["PASS", "judges say PASS"], ["told once"]),
-    "WARN": (judges("WARN", "PASS", "WARN"), ["WARN", "shared byjudge-2 differed:judge-1"], ["told once", "**"]),
-    "FAIL": (judges("FAIL", "WARN", "FAIL"), ["FAIL", "differ 2"], ["told once", "`exp`"]),
-    "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "judges of different vendors contradict each other"], ["shared by"]),
-    "merged points": (attack_run(), ["landedfatalbetagamma", "Rulings: 1 landed, 1 dismissed", "Ruling: Right."], []),
-    "no ruling": (adversarial(), ["MODIFIED"], ["Rulings"]),
-    "general": (general(), ["Move it.", "Where Experts Disagree"], ["told once", "Participating", "Disagreements"]),
-    "advisors": (advisors(), ["Move it.Copy Markdown", "Next Steps", "shared byalphabeta differed:gamma"], ["Disagreements"]),
-    "ranking": (ranking(), ["Beta's way.", "differ 1"], []),
-    "panel": (panel(), ["Where they agree", "It is safe.", "Statements"], ["Disagreements"]),
+    "WARN": (judges("WARN", "PASS", "WARN"), ["WARN", "judge-2 recommended this from the start; judge-1 did not."], ["told once", "**"]),
+    "FAIL": (judges("FAIL", "WARN", "FAIL"), ["FAIL", "differ on 2 points"], ["told once", "`exp`"]),
+    "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "judges of different vendors contradict each other"], ["from the start"]),
+    "merged points": (attack_run(), ["beta and gamma objected (fatal): ", "The chair accepted it: Right.", "The chair rejected it: No."], ["landed", "dismissed"]),
+    "no ruling": (adversarial(), ["MODIFIED"], ["Objections"]),
+    "general": (general(), ["Move it.", "Where Experts Disagree"], ["told once", "Participating", "Where they differ"]),
+    "advisors": (advisors(), ["Move it.Copy Markdown", "Next Steps", "alpha and beta recommended this from the start; gamma did not."], ["Where they differ"]),
+    "ranking": (ranking(), ["Beta's way.", "differ on 1 point", "Where they differ", "The answer of beta"], []),
+    "panel": (panel(), ["Where they agree", "It is safe.", "Statements"], []),
 }  # fmt: skip
 
 

@@ -59,12 +59,12 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provide
 
     seen.page.click("button:has-text('Stop')")
     seen.wait_for_status("incomplete: stopped by you")
-    assert "cancelled before the last step" in seen.text(".degraded")
+    assert "Cancelled before the last step" in seen.text(".notices")
 
     del table.answers.instead["beta"]
     text = "## The decision\n\nKeep **the archive** where it is.\n\n" + "And so on. " * 900
     table.answers.instead["chair"] = Reply(text=text, piece=40, stall=9_000)  # never ends
-    seen.page.click(".actions button:has-text('Resume')")
+    seen.page.click(".notices button:has-text('Resume')")
     seen.page.wait_for_selector(".draft strong:has-text('the archive')")  # the chair is still writing
     seen.wait("() => document.querySelector('.draft .open-text').textContent.startsWith('And')")
     assert (seen.text(".draft h3"), seen.text(".draft .pill")) == ("The decision", "chair is writing")
@@ -73,7 +73,7 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provide
     assert not seen.page.is_visible(".draft")
 
     del table.answers.instead["chair"]
-    seen.page.click(".actions button:has-text('Resume')")
+    seen.page.click(".notices button:has-text('Resume')")
     seen.wait_for_status("complete")
     seen.page.wait_for_selector(".answer .prose:has-text('The synthesise of chair')")  # it replaces the digest
     assert seen.texts(".seat-name") == ["alpha", "beta", "gamma", "chair"]
@@ -184,7 +184,7 @@ def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServ
     seen = look().run(server.url, run_judges(server))
     seen.page.wait_for_selector(".map tbody th")
     assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
-    assert seen.texts(".map .status") == ["agreed", "disputed", "disputed"]
+    assert seen.texts(".map .status") == ["all agree", "disputed", "disputed"]
     cells = [row.split() for row in seen.texts(".map tbody tr")]
     assert cells[1].count("opposes") == 1
     assert "WARN" in seen.text(".shifts") and "FAIL" in seen.text(".shifts")

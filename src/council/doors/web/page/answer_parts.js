@@ -1,12 +1,12 @@
 // Parts of an answer below its decision. Each thing occurs once: a thing that a section of the answer says is not repeated as a list.
 
 import { bringIntoView, button, el, flash, link, webAddress } from "./dom.js";
-import { chip, chips } from "./chips.js";
+import { chip, chipList, chips } from "./chips.js";
 import { capital, short } from "./format.js";
-import { allSeats } from "./minutes.js";
 import { rankingTable } from "./ranking_table.js";
 import { codeOrLine } from "./code_text.js";
 import { inline, markdown } from "./markdown.js";
+import { listDifferences } from "./differences.js";
 import { renderMarkdown } from "./render_markdown.js";
 import { term } from "./terms.js";
 
@@ -14,7 +14,7 @@ export function answerParts(m, detail, rows, context) {
   const v = m.verdict;
   const sections = detail?.report?.sections || [];
   const told = new Set(sections.map((one) => one.name));
-  return [...checkParts(v.check, context), ...(told.has("answers") ? [] : notes(v.notes, context)), ...attack(v.details || {}, rows, context), ...lists(v, told, context)];
+  return [...checkParts(v.check, context), ...(told.has("answers") ? [] : notes(v.notes, context)), ...attack(v, rows, context), ...lists(v, told, context)];
 }
 
 export function toSource(n) {
@@ -50,40 +50,38 @@ export function sectionParts(m, detail) {
   });
 }
 
-/** The chair's notes: agreed points, contested points with their assumptions, and points of one seat. */
+/** The chair's notes: agreed points, and points of one seat. The contested ones are told as differences. */
 function notes(said, context) {
   if (!said) return [];
-  const side = (one) => el("li", {}, chip(one.seat, context, { quote: one.position }), " ", inline(one.position), one.assumes && el("span", { class: "soft" }, " (assumes: ", inline(one.assumes), ")"));
   return [
     part("Where they agree", said.agreed, (one) => el("span", {}, inline(one))),
-    part("Where they differ, and on which assumption", said.contested, (one) => [el("p", {}, inline(one.point)), one.sides.length > 0 && el("ul", { class: "plain sides" }, one.sides.map(side))], { open: true }),
-    part("What only one saw", said.unique, (one) => [chip(one.seat, context, { quote: one.point }), el("span", {}, " ", inline(one.point))]),
+    part("What only one seat saw", said.unique, (one) => [chip(one.seat, context, { quote: one.point }), el("span", {}, " ", inline(one.point))]),
   ];
 }
 
 // The attack on the leading draft
 
-const RULING_TONES = { landed: "bad", dismissed: "", open: "split" };
+const RULINGS = { landed: ["bad", "The chair accepted it"], dismissed: ["", "The chair rejected it"], open: ["split", "The chair did not rule on it"] };
 
-/** The leading draft, the points of the triage, and the ruling on each point. A point that several seats raised is one row. */
-function attack(details, rows, context) {
+/** The leading draft, the points of the triage, and the ruling on each objection. A point that several seats raised is one row. */
+function attack(v, rows, context) {
+  const details = v.details || {};
   if (!details.leader) return [];
   const points = rows.filter((row) => row.kind === "point");
-  const counts = Object.keys(RULING_TONES).map((word) => [points.filter((row) => row.status === word).length, word]).filter(([n]) => n);
   return [
-    el("p", { class: "leader" }, "Leading draft: ", chip(details.leader, context, { phase: "draft" }), details.reason && el("span", { class: "soft" }, " ", inline(details.reason))),
-    part("Agreed points", details.agreed, (one) => el("span", {}, inline(one))),
-    part("Contested points", details.contested, (one) => el("span", {}, inline(one))),
-    counts.length > 0 && el("p", { class: "hint counts" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
-    part("Rulings", points, (row) => point(row, context), { open: true }),
+    el("p", { class: "leader" }, "The answer started from the draft of ", chip(details.leader, context, { phase: "draft" }), ".", details.reason && el("span", { class: "soft" }, " ", inline(details.reason))),
+    part("Points on which the drafts agreed", details.agreed, (one) => el("span", {}, inline(one))),
+    v.differences?.length ? null : part("Points on which the drafts differed", details.contested, (one) => el("span", {}, inline(one))),
+    part("Objections to it", points, (row) => objection(row, context), { open: true }),
   ];
 }
 
-function point(row, context) {
+/** beta and gamma objected (major): the lag was not measured. The chair accepted it: it is so. */
+function objection(row, context) {
+  const [tone, words] = RULINGS[row.status] || ["", capital(row.status)];
   return [
-    el("span", { class: "tag", "data-tone": RULING_TONES[row.status] || null }, row.status), severity(row.severity), chips(row.disputed_by, context, { phase: "attack", quote: row.text }),
-    el("p", {}, row.topic !== row.text && el("b", {}, inline(row.topic), ": "), inline(row.text)),
-    row.ruling && el("p", { class: "soft" }, "Ruling: ", inline(row.ruling)),
+    el("p", {}, chipList(row.disputed_by, context, { phase: "attack", quote: row.text }), ` objected${row.severity ? ` (${row.severity})` : ""}: `, row.topic !== row.text && [el("q", {}, inline(row.topic)), " "], inline(row.text)),
+    el("p", { class: "ruling" }, el("b", { "data-tone": tone || null }, words), row.ruling ? [": ", inline(row.ruling)] : "."),
   ];
 }
 
@@ -116,15 +114,15 @@ function foundError(one, context, { phase, author }) {
 
 function lists(v, told, context) {
   const opinions = v.details?.opinions;
+  const isToldAsDifference = listDifferences(v).some((one) => one.sides.length);
   return [
-    ...findingParts(v.findings, context),
+    ...(opinions ? [] : findingParts(v.findings, context)),
     part("Judges", opinions, (one) => opinion(one, context)),
     part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
     v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
     part("Errors in the drafts", v.details?.attacks, (one) => foundError({ ...one, state: ATTACK_STATES[one.landed] }, context, { phase: "attack", author: one.author }), { open: false }),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.topic || one.claim)), chips(one.seats, context, { quote: one.claim })]),
-    !opinions && !["disagreements", "tensions", "answers"].some((name) => told.has(name)) && part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: v.disagreements?.length <= 3 && allSeats(context.minutes()).length <= 8 }),
-    !opinions && !told.has("disagreements") && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), !v.details?.rulings?.length && el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
+    !opinions && !told.has("disagreements") && !isToldAsDifference && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), !v.details?.rulings?.length && el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
     part("Claims and their sources", v.claims, (one) => claim(one, context), { open: false }),
     part("Found by one vendor only", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, inline(one.finding || String(one))), one.family && el("span", { class: "tag" }, term("one vendor", one.family))], { open: false }),
     part("Not known", v.blind_spots, (one) => [one.seat && chip(one.seat, context, { quote: one.text }), el("span", {}, " ", inline(one.text || one))]),
@@ -153,6 +151,9 @@ function judgeWords(one, context) {
 
 const holders = (one) => one.held_by?.length ? one.held_by : one.found_by || [];
 const isShared = (one) => holders(one).length > 1;
+
+/** The findings of a review, below its verdict. */
+export const findingsParts = (v, context) => findingParts(v.findings, context);
 
 /** Return the findings in lists: those that several judges hold come first. */
 function findingParts(findings, context) {
@@ -195,12 +196,6 @@ function finding(one, context, findings) {
       fix(one),
       judgeWords(one, context), heldBy(one, context), near(one, findings)),
     el("p", { class: "by" }, `${holders(one).length} of ${one.of}`, chips(one.found_by, context, { quote: one.description })));
-}
-
-function dispute(one, context) {
-  const sides = (one.positions || []).map((side) =>
-    el("li", {}, side.seat && chip(side.seat, context, { quote: side.claim || side.why }), " ", el("b", {}, side.stance || side.verdict || side.position || ""), " ", inline(side.claim || side.why || ""), side.round2 && el("span", { class: "tag" }, `then ${side.round2}`)));
-  return [el("p", {}, inline(capital(one.issue || ""))), sides.length > 0 && el("ul", { class: "plain sides" }, sides)];
 }
 
 function claim(one, context) {

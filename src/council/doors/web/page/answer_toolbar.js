@@ -13,13 +13,13 @@ export function answerToolbar(context) {
 
   function update(now) {
     scene = now;
-    if (!isNew(now.full.run, now.full.status, now.live)) return;
+    if (!isNew(now.full.run, now.full.status, now.live, hasAnswer())) return;
     const can = context.canAct && !now.live;
     const open = (make) => () => place.replaceChildren(make());
     const place = el("div", { class: "tool-form" });
     const close = () => place.replaceChildren();
     setChildren(node, el("div", { class: "bar", role: "toolbar", "aria-label": "Answer" },
-      copyButton("Copy Markdown", answerText, { title: "Copy the answer and its trust as Markdown" }),
+      hasAnswer() && copyButton("Copy Markdown", answerText, { title: "Copy the answer and its trust as Markdown" }),
       can && now.full.status === "complete" && button("Ask on", open(() => askForm(context, now.full, close)), { title: "Ask a question that continues this run" }),
       can && button("Fork", open(() => memberForm(context, now.full, close, true)), { title: "Run again from a phase on; earlier answers are reused at no cost" }),
       can && button("Re-run", open(() => memberForm(context, now.full, close, false)), { title: "Ask the same question again, with other members if you like" }),
@@ -28,7 +28,9 @@ export function answerToolbar(context) {
     place);
   }
 
-  const answerText = () => addTail(scene.detail?.report?.answer || scene.minutes.verdict?.answer || "", scene.detail?.report?.tail || []);
+  const answer = () => scene.detail?.report?.answer || scene.minutes.verdict?.answer || "";
+  const hasAnswer = () => Boolean(answer().trim());
+  const answerText = () => addTail(answer(), scene.detail?.report?.tail || []);
   const save = (format) => context.source.save(scene.full.run, format, `${scene.full.name || scene.full.run}.${format}`);
 
   return { node, update };

@@ -9,3 +9,6 @@ export function chip(seat, context, { phase, quote } = {}) {
 }
 
 export const chips = (seats, context, more) => el("span", { class: "chips" }, (seats || []).map((seat) => chip(seat, context, more)));
+
+/** The names of seats as in a sentence: alpha, beta and gamma. */
+export const chipList = (seats, context, more) => el("span", { class: "names" }, seats.map((seat, n) => [n > 0 && (n === seats.length - 1 ? " and " : ", "), chip(seat, context, more)]));

@@ -1,7 +1,7 @@
 // Disagreement map: findings or topics by seat, with expandable rows.
 
 import { button, el, setAttr, changeDetector, setChildren } from "./dom.js";
-import { BUSY, shortNames, short } from "./format.js";
+import { BUSY, formatRowStatus, shortNames, short } from "./format.js";
 import { chip } from "./chips.js";
 import { codeOrLine } from "./code_text.js";
 import { inline, plainLine } from "./markdown.js";
@@ -10,6 +10,7 @@ import { plannedSeats } from "./minutes.js";
 
 const POSITIONS = ["agrees", "opposes", "qualifies", "silent", "absent"];
 const HELD = new Set(["agrees", "opposes", "qualifies"]);
+const SIGNS = { agrees: "holds it", opposes: "opposes it", qualifies: "in part", silent: "says nothing", absent: "absent" };
 const MEANINGS = { agrees: "holds it", opposes: "opposes it", qualifies: "holds it with a condition, in part, or no longer", silent: "says nothing about it", absent: "did not answer" };
 
 export function mapView(context) {
@@ -45,7 +46,7 @@ export function mapView(context) {
     return [
       el("tr", { "data-tone": toneOfRow(row) || null, class: isOpen ? "open" : null },
         el("th", { scope: "row" }, row.severity && el("span", { class: "severity", "data-severity": row.severity, title: row.severity }, el("span", { class: "visually-hidden" }, row.severity)), title),
-        names.map((name) => cell(row, name, isExpected(minutes, name))), el("td", { class: "status" }, row.status)),
+        names.map((name) => cell(row, name, isExpected(minutes, name))), el("td", { class: "status" }, formatRowStatus(row.status))),
       isOpen && el("tr", { class: "detail" }, el("td", { colspan: names.length + 2 }, detail(row, names))),
     ];
   }
@@ -59,7 +60,7 @@ export function mapView(context) {
   }
 
   function detail(row, names) {
-    const facts = [["Where", row.location], ["Fix", row.fix], ["Why", row.why], ["Reference", row.ref], ["Correction", row.correction], ["Ruling", row.ruling && `${row.status}: ${row.ruling}`]];
+    const facts = [["Where", row.location], ["Fix", row.fix], ["Why", row.why], ["Reference", row.ref], ["Correction", row.correction], ["Ruling", row.ruling && `${formatRowStatus(row.status)}: ${row.ruling}`]];
     const held = names.map((name) => row.cells.get(name)).filter((one) => HELD.has(one?.position));
     return [
       el("p", { class: "lead" }, inline(row.text)),
@@ -89,4 +90,4 @@ export function mapView(context) {
 const isExpected = (m, name) => !m.verdict && (BUSY.has(m.seats[name].state) || m.seats[name].state === "waiting");
 
 const legend = () =>
-  el("p", { class: "legend" }, POSITIONS.map((position) => el("span", { class: position, title: MEANINGS[position] }, el("i", { class: "sign", "aria-hidden": "true" }), position)));
+  el("p", { class: "legend" }, POSITIONS.map((position) => el("span", { class: position, title: MEANINGS[position] }, el("i", { class: "sign", "aria-hidden": "true" }), SIGNS[position])));

@@ -29,6 +29,7 @@ const STATES = {
   "skipped(budget)": "the budget did not cover it",
   "skipped(cancel)": "the run was stopped before its turn",
   stopped: "the run stopped before it answered",
+  not_asked: "was not asked",
 };
 
 const STOPPED = {
@@ -45,6 +46,14 @@ export const BUSY = new Set(["asked", "writing"]);
 export function formatState(state) {
   return STATES[state] || (state.startsWith("failed(cli") ? "its command ended with an error" : state);
 }
+
+const ROW_STATUSES = {
+  agreed: "all agree", possible: "may differ", contested: "they differ", qualified: "with conditions",
+  landed: "objection accepted", dismissed: "objection rejected", open: "no ruling",
+};
+
+/** The status of a row of the disagreement map in words: "2 of 3 hold it" */
+export const formatRowStatus = (status) => ROW_STATUSES[status] || (/^\d+ of \d+$/.test(status) ? `${status} hold it` : status);
 
 /** "complete", "running", "incomplete: budget spent" */
 export function formatStatus(minutes, live) {

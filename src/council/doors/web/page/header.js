@@ -6,10 +6,12 @@ import { moneyOf, rounds, unpricedMembers } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { notifyButton, notifyEnd, showTab } from "./tab_state.js";
 
+const MAX_TAB_CHARS = 300; // of the title of the page
+
 export function headerView(context) {
   const status = el("span", { class: "pill" });
   const crumbs = el("span", { class: "crumbs" });
-  const question = el("h1", {});
+  const question = el("h1", { tabindex: "0" });
   const bar = el("span", { class: "bar-fill" });
   const meter = el("div", { class: "meter", role: "meter", "aria-label": "Cost against the cap", "aria-valuemin": "0" }, bar);
   const cost = el("span", { class: "cost" });
@@ -29,13 +31,13 @@ export function headerView(context) {
     setAttr(status, "data-tone", replays || (live && minutes.status === "running") ? "live" : toneOf(minutes.status) || (minutes.status === "complete" ? "good" : ""));
     setText(crumbs, formatCrumbs(minutes));
     setText(question, formatTitle(full));
-    setAttr(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);
-    if (full.plan.question) showTab(short(full.plan.question, 60), tabState(full, live));
+    setAttr(question, "title", question.textContent);
+    if (full.plan.question) showTab(short(full.plan.question, MAX_TAB_CHARS), tabState(full, live));
     if (wasLive && !live) notifyEnd(full.run, short(full.plan.question, 120), formatStatus(full, live));
     wasLive = live;
     setText(time, clock(seconds));
     updateCost(minutes, full, scene.detail, live);
-    if (isNew(full.status, live, context.canAct, full.run)) setChildren(actions, buttons(full, live));
+    if (isNew(full.status, live, context.canAct, full.run, full.verdict === null)) setChildren(actions, buttons(full, live));
   }
 
   function updateCost(m, full, detail, live) {
@@ -61,11 +63,11 @@ export function headerView(context) {
 
   function buttons(full, live) {
     const act = (label, action, more = {}) => button(label, (event) => runAction(event.currentTarget, action), more);
-    const unfinished = full.status !== "complete";
+    const isInterrupted = full.verdict === null; // after an end, the button stands with its cause
     return [
       context.canAct && live && notifyButton(),
       context.canAct && live && act("Stop", () => context.source.cancel(full.run), { class: "danger" }),
-      context.canAct && !live && unfinished && full.run && act("Resume", context.resume, { class: "primary" }),
+      context.canAct && !live && isInterrupted && full.run && act("Resume", context.resume, { class: "primary" }),
       context.source.save && full.run && act("Share .html", () => context.source.save(full.run, "html", `${full.name || full.run}.html`)),
     ].filter(Boolean);
   }

@@ -1,19 +1,17 @@
-// Streamed text. Completed Markdown blocks are rendered; the last, open block is plain text, in leaves of a few thousand
-// characters, so that a new piece needs only a small layout. Streamed JSON is shown as plain lines.
+// Streamed text. Completed Markdown blocks are rendered; the last, open block is text, with open code and tables drawn as
+// such. Streamed JSON is shown as plain lines.
 
 import { blocks, completedLength } from "./markdown.js";
 import { el, setAttr } from "./dom.js";
 import { jsonToText } from "./json_text.js";
+import { openText } from "./open_text.js";
 import { leafWriter } from "./render_markdown.js";
 import { runInSlices } from "./scheduler.js";
 
-const LEAF_CHARS = 3000; // characters before a new leaf starts at the next line
-const MAX_LEAF_CHARS = 8000; // … or at the next word if there is no line break
 const LONG_LIST_CHARS = 400; // characters from which the complete items of an open list are rendered
 const LONG_CHARS = 2000; // a longer open block is searched less often
 const MAX_LEXED_CHARS = 40000; // characters that are searched for complete blocks at once
 const REFERENCE = /^ {0,3}\[[^\]\n]+\]:/m; // a definition changes links before it
-const FENCE = /^\s*(```|~~~)/; // begin of an open code block
 const GROWTH = 1.25; // factor by which a long open block has to grow before it is searched again
 
 /** `only` names the fields of streamed JSON to show; without it every field is shown. */
@@ -65,10 +63,9 @@ export function liveText({ top = 5, only = null } = {}) {
     const rest = length ? text : text.trimStart();
     if (!rest) return;
     length += rest.length;
-    open.append(rest);
+    open.append(rest, !(isTyped && !only));
     if (isTyped && !only) return;
     tail += rest;
-    markCode();
     source += rest;
     const startsLine = tail.lastIndexOf("\n") >= Math.max(0, tail.length - rest.length - 3);
     if (!cancel && startsLine && tail.length >= nextSearch) cancel = runInSlices(renderBlocks(), () => (cancel = null));
@@ -96,11 +93,6 @@ export function liveText({ top = 5, only = null } = {}) {
     tail = tail.slice(end);
     open.clear();
     open.append(tail);
-    markCode();
-  }
-
-  function markCode() {
-    setAttr(open.node, "data-code", FENCE.test(tail) ? "yes" : null);
   }
 
   function* renderRest() {
@@ -128,7 +120,6 @@ export function liveText({ top = 5, only = null } = {}) {
     close();
     rendered.replaceChildren();
     open.clear();
-    setAttr(open.node, "data-code", null);
     how = { top };
     writeLeaf = leafWriter(rendered);
     [isTyped, held, convert, source, tail, length, given, written, nextSearch, hasSplitList] = [null, "", null, "", "", 0, 0, 0, 0, false];
@@ -141,41 +132,4 @@ export function liveText({ top = 5, only = null } = {}) {
   }
 
   return { node, update, finish, close, get isEmpty() { return !length; } };
-}
-
-function openText() {
-  const node = el("div", { class: "open-text" });
-  let leaf = null;
-
-  function append(text) {
-    let rest = text;
-    while (rest) {
-      if (!leaf) {
-        leaf = { text: document.createTextNode(""), length: 0 };
-        node.append(el("div", { class: "leaf" }, leaf.text));
-      }
-      const cut = findBreak(rest, leaf.length);
-      const part = cut < 0 ? rest : rest.slice(0, cut);
-      leaf.text.appendData(part);
-      leaf.length += part.length;
-      rest = cut < 0 ? "" : rest.slice(cut);
-      if (cut >= 0) leaf = null;
-    }
-  }
-
-  function clear() {
-    node.replaceChildren();
-    leaf = null;
-  }
-
-  return { node, append, clear };
-}
-
-function findBreak(text, had) {
-  if (had + text.length <= LEAF_CHARS) return -1;
-  const line = text.indexOf("\n", Math.max(0, LEAF_CHARS - had));
-  if (line >= 0 && had + line < MAX_LEAF_CHARS) return line + 1;
-  if (had + text.length <= MAX_LEAF_CHARS) return -1;
-  const space = text.indexOf(" ", Math.max(0, MAX_LEAF_CHARS - had));
-  return space >= 0 ? space + 1 : Math.max(1, MAX_LEAF_CHARS - had);
 }

@@ -77,7 +77,7 @@ function go() {
   if (runs?.length === 2) {
     shown = compareView(runs, { source: server, swap: () => openComparison(...runs.toReversed()) });
   } else if (run) {
-    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), notify: rail.load, now: connection.now });
+    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), openSetup: setup.refused ? null : () => setupForm.open("key"), notify: rail.load, now: connection.now });
   } else if (where === "evals") {
     shown = evalsView(id);
   } else {

@@ -1,8 +1,9 @@
-// Markdown as nodes. markdown-it is used as a lexer only: no HTML, no images, and math stays visible as its source.
+// Markdown as nodes. markdown-it is used as a lexer only: no HTML, no images. Formulas are MathML.
 // Blocks are generated one by one, so that a statement of 50,000 tokens can be built in slices.
 
 import { el, link } from "./dom.js";
 import { highlight } from "./highlight.js";
+import { findMath, inlineMath, mathBlock } from "./math.js";
 import { wideTable } from "./wide_table.js";
 import { default as MarkdownIt } from "./vendor/markdown-it.esm.min.mjs";
 
@@ -11,6 +12,7 @@ const MAX_LINE_CHARS = 20000; // longer lines are not parsed, to stay fast on an
 const TASK = /^\[([ xX])\]\s+/;
 const CITATION = /\[(\d{1,4})\]/;
 const ENDED_BY_BLANK = /^(paragraph|heading|blockquote|table)_open|^hr|^math_block/;
+const MAX_FORMULAS = 100; // of one line or paragraph; the others stay source, to stay fast on any input
 const MATH_BLOCKS = { $$: "$$", "\\[": "\\]" };
 
 const inlineLexer = newLexer();
@@ -99,7 +101,7 @@ const BLOCKS = {
   table_open: table,
   fence: (tokens, at) => codeBlock(tokens[at].content, tokens[at].info.trim().split(/\s/)[0]),
   code_block: (tokens, at) => codeBlock(tokens[at].content, ""),
-  math_block: (tokens, at) => [el("pre", { class: "math", tabindex: "0" }, el("code", {}, tokens[at].content))],
+  math_block: (tokens, at) => [mathBlock(tokens[at].content)],
   hr: () => [el("hr")],
 };
 
@@ -157,17 +159,27 @@ function listItem(tokens, at, end, how) {
 }
 
 function table(tokens, at, end, { cite, env }) {
+  const { head, rows } = tableRows(tokens.slice(at, end), cite, env);
+  return chunks(rows, LIMITS.rows).map((part, n) => wideTable(el("table", {}, el("thead", { hidden: n > 0 }, n ? head.cloneNode(true) : head), el("tbody", {}, part))));
+}
+
+/** Return the rows of a text that is a table and nothing else, as {head, rows}, or null. */
+export function parseTable(text) {
+  const env = {};
+  const tokens = blockLexer.parse(text, env);
+  return tokens[0]?.type === "table_open" && tokens.at(-1).type === "table_close" ? tableRows(tokens, null, env) : null;
+}
+
+function tableRows(tokens, cite, env) {
   const rows = [];
-  for (const token of tokens.slice(at, end)) {
+  for (const token of tokens) {
     if (token.type === "tr_open") rows.push([]);
     else if (token.type === "th_open" || token.type === "td_open") rows.at(-1).push({ align: /right|center/.exec(token.attrGet("style"))?.[0] || null, text: "" });
     else if (token.type === "inline") rows.at(-1).at(-1).text = token.content;
   }
   const cell = (tag, { align, text }) => el(tag, { scope: tag === "th" ? "col" : null, "data-align": align }, inline(text, cite, env));
   const [head, ...body] = rows;
-  return chunks(body, LIMITS.rows).map((part, n) =>
-    wideTable(el("table", {}, el("thead", { hidden: n > 0 }, el("tr", {}, head.map((one) => cell("th", one)))),
-      el("tbody", {}, part.map((row) => el("tr", {}, row.map((one) => cell("td", one))))))));
+  return { head: el("tr", {}, head.map((one) => cell("th", one))), rows: body.map((row) => el("tr", {}, row.map((one) => cell("td", one)))) };
 }
 
 // Lines
@@ -181,7 +193,7 @@ const WRAPPERS = {
 const LEAVES = {
   text: (token, cite) => (cite ? withCitations(token.content, cite) : token.content),
   code_inline: (token) => el("code", {}, token.content),
-  math: (token) => el("code", { class: "math" }, token.content),
+  math: (token) => inlineMath(token.content),
   softbreak: () => "\n",
   hardbreak: () => el("br"),
   image: (token) => link(token.attrGet("src"), token.content || "image"), // never loaded
@@ -189,8 +201,10 @@ const LEAVES = {
 
 function inlineNodes(tokens, cite) {
   const open = [{ inside: [] }];
+  let formulas = 0;
   for (const token of tokens) {
-    if (token.nesting === 1) open.push({ token, inside: [] });
+    if (token.type === "math" && (formulas += 1) > MAX_FORMULAS) open.at(-1).inside.push(token.content);
+    else if (token.nesting === 1) open.push({ token, inside: [] });
     else if (token.nesting === -1) {
       const { token: start, inside } = open.pop();
       open.at(-1).inside.push(WRAPPERS[start.type]?.(start, inside) ?? inside);
@@ -201,21 +215,14 @@ function inlineNodes(tokens, cite) {
 
 const withCitations = (text, cite) => text.split(CITATION).map((part, n) => (n % 2 ? cite(Number(part)) || `[${part}]` : part));
 
-// Math: its source is not parsed as Markdown
+// Formulas: their source is not parsed as Markdown
 
 function readMath(state, silent) {
-  const found = findMath(state.src.slice(state.pos, state.pos + 2000));
+  const found = findMath(state.src, state.pos);
   if (!found) return false;
   if (!silent) state.push("math", "", 0).content = found;
   state.pos += found.length;
   return true;
-}
-
-/** Return the formula at the start of a text: \(…\), \[…\], $$…$$, or $…$ as in pandoc, so that "$5 and $10" is none. */
-function findMath(text) {
-  if (text[0] === "\\") return /^\\\((?:.|\n)+?\\\)|^\\\[(?:.|\n)+?\\\]/.exec(text)?.[0];
-  if (text[0] !== "$") return null;
-  return /^\$\$(?:[^$]|\n)+\$\$/.exec(text)?.[0] ?? /^\$(?![\s$])(?:[^$\n\\]|\\.)*?(?<!\s)\$(?!\w)/.exec(text)?.[0];
 }
 
 function readMathBlock(state, startLine, endLine, silent) {

@@ -23,7 +23,7 @@ const POSITION_EVENTS = new Set(["phase_ended", "closed"]); // events that may c
 const POSITIONS_MS = 400; // milliseconds in which such events are answered by one request
 
 /** `source` provides data (the server or an exported file); `follow(run, handlers)` delivers the events. */
-export function runView(run, { source, follow, reconnect, canAct, openRun = () => {}, notify = () => {}, now = Date.now }) {
+export function runView(run, { source, follow, reconnect, canAct, openRun = () => {}, openSetup = null, notify = () => {}, now = Date.now }) {
   let log = newEventLog();
   let detail = null;
   let positions = []; // the rows of the map after each phase, as the server sent them
@@ -33,7 +33,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   let waiting = 0;
   const player = newPlayer(() => length(), () => requestUpdate());
   const context = {
-    source, canAct, tone, resume, shortName, openRun, recordOutcome,
+    source, canAct, tone, resume, shortName, openRun, openSetup, recordOutcome,
     minutes: () => log.full,
     show: (seat, phase, quote) => seats.show(seat, phase, quote),
     focusSeat: (seat) => seats.focus(seats.focused === seat ? "" : seat),
@@ -47,6 +47,16 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
   const panels = el("div", { class: "panels" }, seats.node, el("aside", { class: "side", "aria-label": "Positions" }, map.node, views.shifts.node));
   const node = el("div", { class: "run" }, views.header.node, views.asks.node, views.draft.node, views.answer.node, views.timeline.node,
     panels, views.tabs.node, announcements.node);
+
+  /** The timeline stands above the text while it is written, and below the evidence of a run that is over. */
+  function placeTimeline() {
+    const timeline = views.timeline.node;
+    const before = log.full.verdict ? views.tabs.node : panels;
+    if (timeline.nextElementSibling === before) return;
+    const focused = timeline.contains(document.activeElement) ? document.activeElement : null;
+    node.insertBefore(timeline, before);
+    focused?.focus({ preventScroll: true });
+  }
 
   /** Colour class of a seat; the chair has none. */
   function tone(name) {
@@ -80,6 +90,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
     const minutes = log.minutesAt(at);
     const scene = { log, full: log.full, minutes, rows: rowsAt(positions, minutes.seq), at, playing, speed, seconds: at ?? length(), end: length(), live: live(), detail };
     for (const view of Object.values(views)) view.update(scene);
+    placeTimeline();
     setAttr(panels, "data-done", scene.minutes.verdict ? "yes" : null); // show positions first only after the end, so that they do not move text that is being read
   }
 

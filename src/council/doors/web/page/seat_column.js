@@ -59,7 +59,7 @@ export function seatColumn(name, number_, context) {
 
   function updateBrief(minutes, seat) {
     const said = lastStatement(minutes, name);
-    if (isNewBrief(said?.seq, seat?.reason)) setText(brief, said ? summarize(said.said) : seat?.reason || "");
+    if (isNewBrief(said?.seq, seat?.reason, minutes.verdict)) setText(brief, said ? summarize(said.said) : minutes.verdict ? "" : seat?.reason || "");
   }
 
   function updateTurns(scene) {
@@ -73,19 +73,20 @@ export function seatColumn(name, number_, context) {
 
   function updateHead({ minutes, seconds, live }, seat) {
     if (!seat) return;
-    const role = [seat.role, seat.perspective].filter(Boolean).join(" · ");
-    setText(parts.who, role);
-    setText(parts.member, seat.served_by && seat.served_by !== seat.model ? `${seat.model} → ${seat.served_by}` : seat.model);
+    setText(parts.who, seat.perspective || seat.role);
+    setAttr(parts.who, "title", [seat.role && `Role: ${seat.role}`, seat.perspective && `perspective: ${seat.perspective}`].filter(Boolean).join(", "));
+    setText(parts.member, !seat.model ? seat.served_by : seat.served_by && seat.served_by !== seat.model ? `${seat.model} → ${seat.served_by}` : seat.model);
     const positions = positionsOf(minutes, name);
     setText(parts.verdict, positions.join(" → "));
     setAttr(parts.verdict, "data-tone", toneOf(positions.at(-1)));
     const now = stateOf(minutes, seat);
     const busy = BUSY.has(now);
-    const stopped = busy && !live && minutes.status !== "running" ? "stopped" : now;
-    setText(state, formatState(stopped));
-    setAttr(node, "data-state", busy ? now : OK.has(now) ? "ok" : now === "waiting" ? "waiting" : "absent");
-    setText(facts, busy ? clock(Math.max(0, seconds - seat.begin)) : summary(seat));
-    setText(trouble, seat.trouble ? formatTrouble(minutes.events.get(seat.trouble)) : "");
+    const isOver = !live && minutes.status !== "running" && minutes.status !== "queued";
+    setText(state, formatState(!isOver ? now : busy ? "stopped" : now === "waiting" ? "not_asked" : now));
+    const isBusy = busy && !isOver;
+    setAttr(node, "data-state", isBusy ? now : OK.has(now) ? "ok" : busy || now === "waiting" ? "waiting" : "absent");
+    setText(facts, isBusy ? clock(Math.max(0, seconds - seat.begin)) : summary(seat));
+    setText(trouble, seat.trouble && !minutes.verdict ? formatTrouble(minutes.events.get(seat.trouble)) : ""); // after the end, what is missing stands above the answer
     trouble.hidden = !trouble.textContent;
   }
 
@@ -96,7 +97,7 @@ export function seatColumn(name, number_, context) {
     if (isNew) body.insertBefore(article.node, body.children[place] || null);
     const { said, absent, key } = turn;
     if (said) article.showStatement(said, isOlder);
-    else if (absent) article.showAbsence(absent);
+    else if (absent) article.showAbsence(absent, Boolean(minutes.verdict));
     else if (minutes.live[key]) article.stream(minutes.live[key]);
     else if (live || minutes.status === "running") article.showMessage("thinking …", "");
     else article.showMessage("no answer: the run stopped", "");

@@ -4,7 +4,7 @@ import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { diffNode } from "./diff.js";
 import { liveText } from "./live_text.js";
 import { markdown } from "./markdown.js";
-import { number, formatState, formatSeconds, short } from "./format.js";
+import { capital, number, formatState, formatSeconds, short } from "./format.js";
 import { renderMarkdown } from "./render_markdown.js";
 
 const FOLD_CHARS = 600; // longer statements of earlier rounds are folded
@@ -106,7 +106,8 @@ export function statementNode({ key, title, earlier, built }) {
     setChildren(body, el("p", { class: "silent" }, words), detail && el("p", { class: "reason" }, detail));
   }
 
-  const showAbsence = (absence) => showMessage(formatState(absence.state), absence.reason);
+  /** Show that a seat did not answer, and why, unless it stands above the answer. */
+  const showAbsence = (absence, isToldAbove) => (isToldAbove ? showMessage("No answer", "") : showMessage(capital(formatState(absence.state)), absence.reason));
   return { node, body, stream, showStatement, showMessage, showAbsence, open: () => folded && setFolded((chosen = false)), get said() { return said; } };
 }
 

@@ -4,8 +4,8 @@ import { button, el } from "./dom.js";
 
 const TERMS = {
   SURVIVED: "The leading draft withstood the attack: no issue made the chair change what it recommends.",
-  MODIFIED: "Issues of the attack landed, and the chair changed the leading draft. Its main recommendation stands.",
-  OVERTURNED: "A FATAL or MAJOR issue of the attack landed: the answer is not that of the leading draft.",
+  MODIFIED: "The attack raised valid objections, and the chair changed the leading draft. Its main recommendation stands.",
+  OVERTURNED: "A fatal or major objection was valid: the answer is not that of the leading draft.",
   PASS: "Every judge whose vote counts said PASS.",
   WARN: "The judges found problems, and none that fails the review.",
   FAIL: "A judge said FAIL, or the rule that was chosen decided so.",

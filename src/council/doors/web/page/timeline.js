@@ -1,5 +1,5 @@
-// Timeline of phases and seats, and the replay slider: a native range input over the plot, for dragging, arrow keys and
-// screen readers.
+// Timeline of phases, as one strip that opens to a row for each seat. Over it lies the replay slider: a native range input,
+// for dragging, arrow keys and screen readers.
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
 import { clock, formatState, formatTrouble, OK } from "./format.js";
@@ -12,19 +12,29 @@ export function timelineView(context) {
   const speeds = SPEEDS.map((speed) => button(`${speed}×`, () => context.play.setSpeed(speed), { "aria-pressed": "false", "data-speed": speed, "aria-label": `${speed} times speed` }));
   const now = el("span", { class: "now" });
   const back = button("To the end", () => context.play.seek(null), { class: "quiet", hidden: true });
+  const toggle = button("Seats", () => setOpen(!isOpen), { class: "quiet opens", "aria-expanded": "false", title: "Show a row for each seat" });
   const labels = el("div", { class: "labels" });
   const bands = el("div", { class: "bands", "aria-hidden": "true" });
   const rows = el("div", { class: "rows", "aria-hidden": "true" });
   const slider = el("input", { type: "range", min: "0", max: "1", step: "any", value: "1", "aria-label": "Position in the run" });
   const plot = el("div", { class: "plot" }, bands, rows, slider);
-  const node = el("section", { class: "timeline card", "aria-labelledby": "timeline-title" },
-    el("header", { class: "bar" }, el("h2", { class: "eyebrow", id: "timeline-title" }, "Timeline"),
-      el("div", { class: "transport", role: "group", "aria-label": "Replay" }, play, el("span", { class: "segments" }, speeds), now, back)),
-    el("div", { class: "chart" }, labels, plot), legend());
+  const segments = el("span", { class: "segments" }, speeds);
+  const node = el("section", { class: "timeline", "aria-label": "Timeline" },
+    el("div", { class: "strip", role: "group", "aria-label": "Replay" }, play, segments, el("div", { class: "chart" }, labels, plot), now, back, toggle), legend());
+  let isOpen = false;
   const isNew = changeDetector();
   const seatsNew = changeDetector();
   slider.addEventListener("input", () => context.play.seek(Number(slider.value)));
   slider.addEventListener("keydown", onKeydown);
+
+  function setOpen(on) {
+    isOpen = on;
+    setAttr(node, "data-open", on ? "yes" : null);
+    setAttr(toggle, "aria-expanded", String(on));
+    setText(toggle, on ? "Hide seats" : "Seats");
+  }
+
+  setOpen(false);
 
   /** Arrow keys move by a sixtieth of the run. */
   function onKeydown(event) {
@@ -52,6 +62,7 @@ export function timelineView(context) {
     back.hidden = at === null;
     setText(back, scene.live ? "Back to live" : "To the end");
     setAttr(node, "data-at", at === null ? "end" : "past");
+    setAttr(node, "data-live", moving ? "yes" : null);
   }
 
   const labelOf = (seat) => button(seat.name, () => context.focusSeat(seat.name), { class: `label ${context.tone(seat.name)}`, title: `Focus ${seat.name}` });
