@@ -95,7 +95,9 @@ async def get_setup(request: Request, app_state: AppStateDep, user: UserDep) -> 
     return ApiResponse({"refused": None, "storage_problem": problem, "vendors": vendors, "search": search})
 
 
-@setup_router.post("/key", response_model=models.SetupResult, responses=example_responses(EXAMPLE_RESULT, has_body=True))
+@setup_router.post(
+    "/key", response_model=models.SetupResult, responses=example_responses(EXAMPLE_RESULT, has_body=True)
+)
 async def set_up_key(body: KeyRequest, request: Request, app_state: AppStateDep, user: UserDep) -> ApiResponse:
     """Test the API key of a vendor by listing its models, and store it in the system keyring."""
     _require_allowed(request, user)
@@ -115,7 +117,9 @@ async def set_up_key(body: KeyRequest, request: Request, app_state: AppStateDep,
     return ApiResponse({"name": body.name, "variable": variable, "tested": source.state == "works", "detail": detail})
 
 
-@setup_router.post("/search", response_model=models.SetupResult, responses=example_responses(EXAMPLE_RESULT, has_body=True))
+@setup_router.post(
+    "/search", response_model=models.SetupResult, responses=example_responses(EXAMPLE_RESULT, has_body=True)
+)
 async def set_up_search(body: SearchRequest, request: Request, app_state: AppStateDep, user: UserDep) -> ApiResponse:
     """Test a search provider where that is free, and store its key in the system keyring, or its address in the user's
     configuration file.
