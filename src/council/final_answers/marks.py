@@ -67,7 +67,7 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
-    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about|[Tt]hen|[Nn]ext|[Ff]irst,?|[Nn]ow|who|whom|whose|where|while|into|mod|becomes|gives|equals|called|named|one who|by the|its|their|his|her|my|your|but|not|also|will|would|must|should|could|can|may)|[=:+×({,*/≡≈≤≥<>→⇒√^-]|\\frac\{?)\s*\Z"
+    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about|[Tt]hen|[Nn]ext|[Ff]irst,?|[Nn]ow|who|whom|whose|where|while|into|mod|becomes|gives|equals|called|named|one who|by the|its|their|his|her|my|your|but|not|also|will|would|must|should|could|can|may)|[=:+×({,*/≡≈≤≥<→⇒√^-]|(?<![\w\"'/])>|\\frac\{?)\s*\Z"
 )
 
 
@@ -331,7 +331,10 @@ def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, ke
     if said_last := _read_closing_statement(claims, order, question):
         return _fit_yes_no(said_last, key)
     said = next((found for claim in order if (found := read_spoken(claim.text, question.text))), None)
-    said = said or next((found for claim in order if (found := read_yes_no(claim.text, question.text))), None)
+    reasoned = [claim for claim in claims if _GIVES_REASON.match(strip_marks(claim.text))][:1]
+    said = said or next(
+        (found for claim in [*reasoned, *order] if (found := read_yes_no(claim.text, question.text))), None
+    )
     if (
         first
         and said
@@ -342,6 +345,9 @@ def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, ke
     ):
         said = [True, False]
     return _fit_yes_no(said, key) if said else None
+
+
+_GIVES_REASON = re.compile(r"\W*(?:since|because|as|given that)\b[^.]*,", re.IGNORECASE)
 
 
 def _answers_other(reply: str, claim: Claim, question: Question) -> bool:
@@ -418,7 +424,12 @@ def _find_contradiction(
     if last.strength < Strength.LABEL:
         return None
     for claim in sorted((claim for group in groups for claim in group), key=lambda claim: -claim.start):
-        if claim.start >= last.start or claim.strength == Strength.LABEL or is_corrected(reply, claim, last):
+        if claim.start >= last.start:
+            later = _read_later_saying(reply, claim, question, key) if kind == "yes/no" else None
+            if later and set(later[0]) != set(answers):
+                return later
+            continue
+        if claim.strength == Strength.LABEL or is_corrected(reply, claim, last):
             continue
         if _TENTATIVE.search(strip_marks(claim.text)):
             continue
@@ -443,6 +454,18 @@ def _find_contradiction(
     return None
 
 
+def _read_later_saying(reply: str, claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
+    """Return the yes or no of "the answer is no" after the line with the answer."""
+    plain = to_plain(reply)
+    before = split_sentences(plain[: claim.start])[-1:]
+    is_tentative = any(_TENTATIVE.search(text) for _, text in before if not text.endswith("\n"))
+    if claim.strength != Strength.SENTENCE or is_tentative or not _SAYS_ANSWER.match(plain[claim.start :]):
+        return None
+    spoken = read_spoken(claim.text, question.text)
+    return _fit_yes_no(spoken, key) if spoken else None
+
+
+_SAYS_ANSWER = re.compile(r"answer (?:is|must be|should be|has to be|would be)\b", re.IGNORECASE)
 _TENTATIVE = re.compile(
     r"\b(?:might|tempting|obvious|common(?:ly)?|many|people|initially|at first|first (?:thought|glance)|one could|could be|looks like|seems?|intuitive\w*)\b",
     re.IGNORECASE,
