@@ -26,6 +26,7 @@ from council.final_answers.finder import (
 )
 from council.final_answers.list_answers import (
     drop_shared_noun,
+    drop_shares,
     excludes,
     fits_item,
     fits_items,
@@ -34,6 +35,7 @@ from council.final_answers.list_answers import (
     is_hedged,
     is_prose,
     names_all,
+    names_alternative,
     split_list,
 )
 from council.final_answers.markup import strip_marks, to_plain
@@ -185,6 +187,7 @@ def find_choice(answer: str, choices: Sequence[str]) -> int | None:
 
 def mark_reply(reply: str, key: AnswerKey) -> Mark:
     """Return the mark of a reply."""
+    reply = _spell_symbols(reply, key)
     decided = _decide(reply, key.question, key.kind, key)
     if decided is None:
         return "unreadable"
@@ -192,6 +195,42 @@ def mark_reply(reply: str, key: AnswerKey) -> Mark:
     if len(answers) > 1 and len(set(answers)) > 1:
         return "ambiguous"
     return "right" if "right" in fits else fits[0]
+
+
+_BRACKETED = re.compile(r"(?P<name>[^\W\d_][\w'’ -]*?)[*_`]*\s*\([*_`]*(?P<inner>[^\W\d_][\w'’ -]*)[*_`]*\)")
+_SYMBOL = re.compile(r"[A-Z][a-z]?|[A-Z]{2,6}|(?:[A-Z][a-z]?[₀-₉\d]*){1,4}")
+
+
+def _spell_symbols(reply: str, key: AnswerKey) -> str:
+    """Return a reply with the name of the key for a symbol that the reply explains: "He (helium)"."""
+    names = [str(one) for one in key.value] if isinstance(key.value, tuple) else [key.answer]
+    if key.kind not in ("list", "text"):
+        return reply
+    for name in names:
+        if _SYMBOL.fullmatch(name) or len(name) < MIN_NAME_CHARS:
+            continue
+        wanted = compact(name)
+        for found in _BRACKETED.finditer(reply):
+            words = found["name"].split()
+            for symbol, said in ((found["inner"], found["name"]), (words[-1], found["inner"])):
+                ends_with_name = f" {compact(said)}".endswith(f" {wanted}")
+                if ends_with_name and _SYMBOL.fullmatch(symbol) and _abbreviates(symbol, name):
+                    reply = re.sub(rf"(?<![\w-]){re.escape(symbol)}(?![\w-])", name, reply)
+                    break
+    return reply
+
+
+MIN_NAME_CHARS = 3
+
+
+def _abbreviates(symbol: str, name: str) -> bool:
+    """Return whether a symbol is that of an element, or has the initials of a name."""
+    if len(symbol) == 1 or symbol[1].islower():
+        return symbol not in ("A", "I")
+    initials = [
+        word[0] for word in re.findall(r"[^\W\d_]+", name) if word.casefold() not in ("of", "the", "and", "for")
+    ]
+    return symbol.casefold() == "".join(initials).casefold()
 
 
 def read_reply(reply: str, kind: Kind, question: Question) -> Reading:
@@ -663,7 +702,7 @@ def _if_any(answers: list[str], fits: list[Fit]) -> _Decided | None:
 def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
     wanted = [str(one) for one in key.value] if key is not None and isinstance(key.value, tuple) else []
     has_numbers = bool(wanted) and all(read_number(one) for one in wanted)
-    items = split_list(claim.text, has_numbers=has_numbers)
+    items = drop_shares(split_list(claim.text, has_numbers=has_numbers), wanted or [""])
     if not items or (len(items) == 1 and claim.strength < Strength.ALONE):
         return None
     is_set = question.items == "set"
@@ -677,13 +716,15 @@ def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
         items = wanted
     if is_hedged(claim.text):
         return [answer], ["ambiguous"]
+    if names_alternative(items, wanted, is_set=is_set):
+        return [answer], ["ambiguous"]
     fits = not excludes(claim.text) and (
         fits_items(items, wanted, fits_item, is_set=is_set)
         or fits_items(drop_shared_noun(items), wanted, fits_item, is_set=is_set)
         or has_items(claim.text, wanted, is_set=is_set)
         or names_all(claim.text, wanted, question.text, is_set=is_set)
     )
-    if not fits and claim.strength < Strength.SENTENCE and is_prose(claim.text, items, wanted):
+    if not fits and claim.strength < Strength.SENTENCE and is_prose(claim.text, drop_shared_noun(items), wanted):
         return None
     return [answer], ["right" if fits else "wrong"]
 
