@@ -102,7 +102,7 @@ _ASIDE = re.compile(
 )
 _BULLET = re.compile(rf"^[ \t{_MARK}]*(?:[-*•–+‣◦]|\(?\d{{1,2}}[.)](?!\d))[ \t]+", re.MULTILINE)
 _ABBREVIATION = re.compile(
-    r"(?:\b(?i:e\.g|i\.e|vs|approx|ca|dr|mr|mrs|ms|prof|st|sr|jr|nr|fig|eq|u\.s|u\.k|a\.m|p\.m|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mt|gen|col|lt|rev)"
+    r"(?:\b(?i:e\.g|i\.e|vs?|approx|ca|dr|mr|mrs|ms|prof|st|sr|jr|nr|fig|eq|u\.s|u\.k|a\.m|p\.m|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mt|gen|col|lt|rev)"
     r"|(?<![\w'])[A-Z]|^[ \W]*\d{1,2})\Z"
 )
 _STOP = re.compile(rf"[.!?。！？][)\"'{_MARK}]*(?=\s+|\Z|(?<=[。！？]))|\n")
@@ -268,6 +268,7 @@ def _find_others(text: str) -> Iterator[Claim]:
         span
         for span in _BOLD_SPAN.finditer(text)
         if not any(start <= span.start() < start + len(line) and _is_alone(line) for start, line in lines)
+        and not _DENIED_SPAN.search(text[max(0, span.start() - MAX_DENIAL_CHARS) : span.start()])
     ]
     if (
         len(spans) == 1
@@ -295,6 +296,13 @@ def _find_others(text: str) -> Iterator[Claim]:
 
 
 _NAMED_VALUE = re.compile(r"(?!(?:it|that|this|there|he|she|they|answer)\b)\w+ (?:is|are|was|were)\b", re.IGNORECASE)
+
+
+_DENIED_SPAN = re.compile(
+    r"(?:\bnot|n't|\bnever|\binstead of|\brather than|\bunlike)\s+(?:(?:be|use|with|by|simply|just|the|an?)\s+)*[\"'(]*\Z",
+    re.IGNORECASE,
+)
+MAX_DENIAL_CHARS = 40  # before an emphasised span
 
 
 def _is_first_step(line: str, lines: list[tuple[int, str]]) -> bool:

@@ -38,7 +38,7 @@ from council.final_answers.list_answers import (
     names_alternative,
     split_list,
 )
-from council.final_answers.markup import strip_marks, to_plain
+from council.final_answers.markup import MARKS, strip_marks, to_plain
 from council.final_answers.number_answers import fits_number, number_text, read_numbers
 from council.final_answers.quantities import Number, read_number, spell_duration
 from council.final_answers.text_answers import TextKey, fits_text, make_text_key, name_of, names_someone
@@ -729,6 +729,44 @@ def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
     return [answer], ["right" if fits else "wrong"]
 
 
+_INDEFINITE = re.compile(r"\b(?:is|was|are|were|by|in|with|through)\s+an?\s+(?P<nouns>[a-z]+(?: [a-z]+)?)")
+_DESCRIBES = re.compile(
+    r"\b(?:is|was|are|were)\s+(?:one|some|two|three|among) (?:of )?the (?:most|best|greatest|oldest|first|major)\b"
+)
+_ANNOUNCES = re.compile(
+    r"\W*(?:let's|let us|let me|we (?:need|have|must)\b|to (?:state|find|answer|determine|see|solve|identify|understand|decide|work out|figure out)\b[^.]*\bwe\b|"
+    r"(?:i|we)(?:'ll| will| can)\b)",
+    re.IGNORECASE,
+)
+
+
+def _names_nothing(text: str, key: TextKey, question: str) -> bool:
+    """Return whether a sentence has no name of its own, or says only of what kind the answer is: "by a treaty"."""
+    plain = strip_marks(text)
+    if re.search(f'[{MARKS}"“«]', text) or (is_code(plain) and len(plain.split()) <= MAX_NAME_WORDS):
+        return False
+    if _ANNOUNCES.match(plain) or _DESCRIBES.search(plain) or _PRAISES.match(plain):
+        return True
+    asked = content(question)
+    if any(content(found["nouns"]) & asked for found in _INDEFINITE.finditer(plain)):
+        return True
+    return key.is_title and len(plain.split()) > MAX_BARE_WORDS and not _has_name(plain, question)
+
+
+_PRAISES = re.compile(
+    r"\W*(?:(?:great|good|excellent|interesting|nice) (?:question|one)|sure|certainly|of course|absolutely)\W*\Z",
+    re.IGNORECASE,
+)
+MAX_BARE_WORDS = 4
+MAX_NAME_WORDS = 6  # of a text whose signs may be code
+
+
+def _has_name(text: str, question: str) -> bool:
+    """Return whether a sentence has a word with a capital, after its first word, that the question has not."""
+    asked = set(re.findall(r"\w+", question.casefold()))
+    return any(word.casefold() not in asked for word in re.findall(r"(?<=\S )[\"'(]*([A-Z]\w+)", text))
+
+
 def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
     name = name_of(claim.text)
     if key is None or not isinstance(key.value, TextKey):
@@ -736,6 +774,9 @@ def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
     fit = fits_text(claim.text, key.value, question.text)
     is_weak = claim.strength < Strength.SENTENCE
     if fit == "wrong" and is_weak and key.value.is_person and not names_someone(claim.text, question.text):
+        return None
+    is_sentence = claim.strength <= Strength.ALONE
+    if fit == "wrong" and is_sentence and _names_nothing(claim.text, key.value, question.text):
         return None
     if fit == "wrong" and claim.strength < Strength.LABEL and _repeats_question(claim.text, question.text):
         return None
