@@ -19,12 +19,13 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
     """Return the date of a claim with its readings; two if the claim leaves open which."""
     days = _find_days(text, question, is_lead=is_lead)
     years = {day.year for one in find_dates(strip_marks(text)) for day in one.readings if day.year}
-    if len(years) == 1:  # "in 1969, on 20 July"
+    if len(years) == 1 and not re.search(rf"{_BEYOND_YEAR}{min(years)}", text):  # "in 1969, on 20 July"
         days = [tuple(day._replace(year=day.year or min(years)) for day in readings) for readings in days]
     for said in (text, question):
         is_declared = bool(_DAY_FIRST.search(said)), bool(_MONTH_FIRST.search(said))
         if sum(is_declared) == 1:
-            slashed = [(day[1],) if is_declared[0] else (day[0],) for day in days if len(day) == 2]
+            at = 1 if is_declared[0] else 0
+            slashed: list[tuple[Day, ...]] = [(day[at],) for day in days if len(day) == 2]
             return slashed if len(slashed) == len(days) else days
     return days
 
@@ -94,6 +95,7 @@ def _join_parts(rows: Sequence[DateFound]) -> tuple[Day, ...] | None:
     return (day._replace(year=month.year),)
 
 
+_BEYOND_YEAR = r"\b(?:after|before|since|until|than|not(?: in)?) "
 _BEYOND = re.compile(r"\b(?:after|before|prior to|(?:later|earlier) than)\s+(?:the |about |around )?\Z", re.IGNORECASE)
 _BEYOND_ASKED = re.compile(r"\b(?:after|before|prior|later|earlier|by)\b", re.IGNORECASE)
 _BEGINS = re.compile(

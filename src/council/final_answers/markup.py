@@ -78,7 +78,9 @@ def to_plain(reply: str) -> str:
 
 def _read_command(found: re.Match[str]) -> str:
     """Return the command of a block without its prompt, emphasised; an example stays as it is."""
-    is_example = re.search(r"\b(?:example|e\.g|output|instance)\b", found["lead"], re.IGNORECASE)
+    is_example = re.search(
+        r"\b(?:example|e\.g|output|instance|not|never|wrong|avoid|instead of)\b|n't\b", found["lead"], re.IGNORECASE
+    )
     is_command = found["prompt"] or re.search(r"\b(?:run|type|enter|execute|command)\b", found["lead"], re.IGNORECASE)
     return found[0] if is_example or not is_command else f"{found['lead']}{BOLD}{found['code']}{BOLD_END}"
 
