@@ -364,6 +364,7 @@ def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, ke
     """Return the yes or no of a reply: a spoken one before a sentence that repeats the question."""
     claims = [claim for group in groups for claim in group if claim.strength != Strength.EMPHASIS]
     claims = [claim for claim in claims if not _answers_other(reply, claim, question)]
+    claims = [claim for claim in claims if not _OF_OTHERS.match(strip_marks(claim.text))] or claims
     first = min(claims, key=lambda claim: (claim.start, claim.strength), default=None)
     concluding = [claim for claim in claims if claim.strength >= Strength.CONCLUSION]
     order = [*concluding, *([first] if first else []), *claims]
@@ -386,6 +387,10 @@ def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, ke
     return _fit_yes_no(said, key) if said else None
 
 
+_OF_OTHERS = re.compile(
+    r"\W*(?:some|many|most|other|critics|opponents|people)\b[^.,;]{0,40}\b(?:claim|say|think|believe|argue|assume)\b(?![^.]*\b(?:but|however)\b)[^.]*\.?\s*\Z",
+    re.IGNORECASE,
+)
 _GIVES_REASON = re.compile(r"\W*(?:since|because|as|given that)\b[^.]*,", re.IGNORECASE)
 
 
