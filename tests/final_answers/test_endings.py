@@ -10,7 +10,6 @@ import pytest
 from council.final_answers.marks import Question, make_key, mark_reply
 from council.types import Json
 
-FALSE_RIGHT = {"set4": ["d106", "d169"]}  # a list with an alternative; a key whose case counts
 ENDINGS = Path(__file__).parents[1] / "data" / "endings"
 
 
@@ -26,11 +25,11 @@ def mark(row: Json) -> str:
 @pytest.mark.behaviour("evidence-endings")
 @pytest.mark.parametrize(
     ("name", "count", "floor"),
-    [("own", 150, 150), ("set1", 170, 170), ("set2", 170, 165), ("set3", 180, 180), ("set4", 180, 155)],
+    [("own", 150, 150), ("set1", 170, 170), ("set2", 170, 165), ("set3", 180, 180), ("set4", 180, 180)],
 )
 def test_endings_are_marked_as_a_person_marks_them(name: str, count: int, floor: int) -> None:
     rows = read(name)
     found = [(mark(row), row) for row in rows]
     assert len(rows) == count
     assert sum(said == row["mark"] for said, row in found) >= floor
-    assert [row["id"] for said, row in found if said == "right" != row["mark"]] == FALSE_RIGHT.get(name, [])
+    assert not [row["id"] for said, row in found if said == "right" != row["mark"]]

@@ -113,6 +113,65 @@ def test_a_reply_is_marked_by_what_it_concludes(question: str, key: str, reply: 
 
 @pytest.mark.behaviour("evidence-graders")
 @pytest.mark.parametrize(
+    ("question", "key", "reply", "mark"),
+    [
+        # verdicts, questions with a phrase before the verb, and "without" on both sides
+        ("Is it legal to cross the border here?", "yes", "So it is legal.", "right"),
+        ("Is it legal to cross the border here?", "yes", "Therefore, it is not legal.", "wrong"),
+        ("Under US GAAP, is LIFO permitted as a method?", "yes", "LIFO isn't permitted there either.", "wrong"),
+        ("Can it be won without winning the vote?", "yes", "So it can't be won without winning the vote.", "wrong"),
+        ("Is it so?", "no", "Answer: Yes\n\nThe polls say otherwise, so the answer is no.", "ambiguous"),
+        ("Is it so?", "no", "Answer: No\n\nMany people think the answer is yes.", "right"),
+        # numbers
+        ("How many zeros are at the end of 100!?", "24", "Thus 100! ends in twenty-four zeros.", "right"),
+        ("How many zeros are at the end of 100!?", "24", "So 100! has 24 trailing zeros.", "right"),
+        ("What is the root?", "12", "Since (-12)² = 144, the root of 144 is 12 or −12.", "ambiguous"),
+        # dates
+        ("When was it?", "8 September 2022", "Date (dd/mm/yyyy): 08/09/2022", "right"),
+        ("When was it? (MM/DD/YYYY)", "8 September 2022", "08/09/2022", "wrong"),
+        ("When was it?", "8 September 2022", "It happened on 08/09/2022.", "ambiguous"),
+        ("When did it land?", "20 July 1969", "In 1969, it landed on July 20.", "right"),
+        ("What is the last day?", "29 February 2024", "February 2024 therefore ends on Feb. 29.", "right"),
+        # cases, code and symbols
+        ("Which case?", "Marbury v. Madison", "**Marbury vs Madison (1803)**", "right"),
+        ("Which case?", "Marbury v. Madison", "It was McCulloch v. Maryland.", "wrong"),
+        ("Which command?", "git log", "Run:\n\n```bash\n$ git log\n```\n\nUse `--oneline` for less.", "right"),
+        ("Which command?", "git log", "Run:\n\n```\n$ git status\n```\n\nThis is not `git log`.", "wrong"),
+        ("Which token matches a digit?", r"\d", r"A digit is matched by `\D`.", "wrong"),
+        ("Which body runs it?", "World Health Organization", "The World Health Organization (WHO).\n\nAnswer: WHO", "right"),
+        # no answer
+        ("Which treaty ended the war?", "Treaty of Ghent", "It was ended by a treaty. I can tell you more about it!", "unreadable"),
+        ("Which treaty ended the war?", "Treaty of Ghent", "Let's look at the history of the war first.", "unreadable"),
+        ("Which treaty ended the war?", "Treaty of Ghent", "It was the Treaty of Paris. Would you like more?", "wrong"),
+    ],
+)  # fmt: skip
+def test_a_reply_is_marked_by_what_it_says_of_the_question(question: str, key: str, reply: str, mark: str) -> None:
+    assert mark_reply(reply, make_key(key, Question(question))) == mark
+
+
+@pytest.mark.behaviour("evidence-graders")
+@pytest.mark.parametrize(
+    ("key", "items", "reply", "mark"),
+    [
+        ("nitrogen, oxygen", "ordered", "Answer: 1) Nitrogen (N₂, ~78%) 2) Oxygen (O₂, ~21%)", "right"),
+        ("nitrogen, oxygen", "ordered", "Answer: 1) Oxygen 2) Nitrogen", "wrong"),
+        ("nitrogen, oxygen", "ordered", "Nitrogen, ~78%, and oxygen, ~21%", "right"),
+        ("2, 7", "set", "λ₁ = 7, λ₂ = 2", "right"),
+        ("1, 1, 2, 3, 5", "ordered", "Starting with F₁ = F₂ = 1, we obtain 1, 1, 2, 3, and 5.", "right"),
+        ("1, 1, 2, 3, 5", "ordered", "We get 1, 2, 3, 5 and 8.", "wrong"),
+        ("Huron, Erie", "set", "It borders both: Lake Erie and Lake Huron.", "right"),
+        ("Huron, Erie", "set", "It borders three: Lake Erie, Lake Huron and Lake Ontario.", "wrong"),
+        ("pepsin, trypsin", "set", "Answer: pepsin and trypsin/amylase", "ambiguous"),
+        ("helium, neon", "set", "He (helium) and Ne (neon) are.\n\nAnswer: He, Ne", "right"),
+        ("helium, neon", "set", "He (helium) and Ne (neon) are.\n\nAnswer: He, Kr", "wrong"),
+    ],
+)  # fmt: skip
+def test_items_are_read_from_any_form_of_list(key: str, items: Any, reply: str, mark: str) -> None:
+    assert mark_reply(reply, make_key(key, Question("Which are they?", (), items))) == mark
+
+
+@pytest.mark.behaviour("evidence-graders")
+@pytest.mark.parametrize(
     ("reply", "mark"),
     [
         ("40 cm × 30 cm × 25 cm", "right"), ("40x30x25", "right"), ("length 40, width 30, height 25", "right"), ("30 × 40 × 25 cm", "wrong"),

@@ -65,7 +65,7 @@ _DENIED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AFTER = re.compile(
-    r"[✗✘❌]|\b(?:wrong|incorrect|false|eliminated|excluded|rejected|discarded|invalid|impossible|implausible|unlikely|irrelevant|inaccurate|ruled out|out|fails?|contradicts?|"
+    r"[✗✘❌]|\b(?:wrong|incorrect|false|eliminated|excluded|rejected|discarded|invalid|impossible|implausible|unlikely|irrelevant|inaccurate|ruled out|(?<!odd one )(?<!odd man )out|fails?|contradicts?|"
     r"incompatible|distractors?|too (?:high|low|big|small|broad|narrow|large|strong|weak)|falsch|nope)\b"
     r"|(?:\b(?:is|are|was|were|be|seems?|looks?|would be|am) not|\b(?:isn't|aren't|wasn't|weren't)|\bnot)\s+(?:\w+ ){0,2}?(?:correct|right|true|it|the|an?|valid|possible|supported|accurate|what|"
     r"relevant|applicable|plausible|one|among|enough|my|in|as)\b"
@@ -74,7 +74,7 @@ _DENIED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _CONFIRMED = re.compile(
-    r"[✓✔✅]|\b(?:correct|right|true|best|the (?:final )?answer|the (?:only )?(?:one|option|choice|match)|only (?:one|option|choice|remaining)|remains|left|fits|matches|my (?:final )?(?:answer|choice)|richtig)\b",
+    r"[✓✔✅]|\b(?:correct|right|true|best|the (?:final )?answer|the (?:only )?(?:one|option|choice|match)|the odd (?:one|man) out|only (?:one|option|choice|remaining)|remains|left|fits|matches|my (?:final )?(?:answer|choice)|richtig)\b",
     re.IGNORECASE,
 )
 _LEAVES = re.compile(
@@ -84,7 +84,7 @@ _LEAVES = re.compile(
 _NOT_CONFIRMED = re.compile(r"\b(?:not|isn't|aren't|never|no longer|n't)\b[^,;.]{0,25}\Z", re.IGNORECASE)
 # A clause without a choice that denies the one before it: "Not prime either."
 _ALSO_DENIED = re.compile(
-    r"(?:(?:that|this|it)(?:'s| is) )?(?:not (?:\w+ ){0,3}(?:either|it|correct|right)|(?:also |clearly )?(?:wrong|false|incorrect|out)|no good|doesn't (?:fit|work))\W*\Z",
+    r"(?:(?:that|this|it)(?:'s| is) )?(?:not (?:\w+ ){0,3}(?:either|it|correct|right)|(?:also |clearly )?(?:wrong|false|incorrect|out)|no good|doesn't (?:fit|work)|no(?:pe)?)\W*\Z",
     re.IGNORECASE,
 )
 _SAME_AS_BEFORE = re.compile(r"\b(?:so|as) (?:is|are)\b", re.IGNORECASE)

@@ -102,7 +102,7 @@ def spell_ordinals(text: str) -> str:
 def compact(text: str) -> str:
     """Return a text for comparison. Signs count if the text is of code or a formula, else only words do."""
     plain = re.sub(r"_(?=\d)", "", strip_marks(to_plain(text))).strip(" .,;:\n\"'`*!")
-    plain = space_initials(plain)
+    plain = join_parties(space_initials(plain))
     if is_code(plain):
         return (
             re.sub(r"\s+", "", re.sub(r"(?<=[nmk])\s?[·×*]\s?(?=log|ln|[a-z]\b)", " ", plain))
@@ -121,6 +121,14 @@ _INITIALS = re.compile(
 def space_initials(text: str) -> str:
     """Return a text with "J R R Tolkien" for "J.R.R. Tolkien"."""
     return _INITIALS.sub(lambda found: " ".join(re.findall("[A-Z]", found[0])) + " ", text)
+
+
+_VERSUS = re.compile(r"(?<=[^\W\d]) (?:v|vs)(?:\.(?= )|(?= ))(?= [A-Z])|(?<=[^\W\d]) versus(?= [A-Z])")
+
+
+def join_parties(text: str) -> str:
+    """Return a text with "Roe v Wade" for "Roe v. Wade" and "Roe vs Wade"."""
+    return _VERSUS.sub(" v", text)
 
 
 def spell(text: str) -> str:

@@ -6,14 +6,36 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from council.final_answers.claim_words import IS_EITHER, REMARK, SMALL_WORDS, Fit, spell_ordinals, stem
-from council.final_answers.dates import Day, TimeRead, find_dates, find_times
+from council.final_answers.claim_words import BOLD_SPAN, IS_EITHER, REMARK, SMALL_WORDS, Fit, spell_ordinals, stem
+from council.final_answers.dates import DateFound, Day, TimeRead, find_dates, find_times
 from council.final_answers.markup import strip_marks
 from council.final_answers.numbers import replace_number_words
+
+_DAY_FIRST = re.compile(r"\b(?:dd?\W?mm?\W?yy(?:yy)?|day\W{1,3}month\W{1,3}year|day[- ]first)\b", re.IGNORECASE)
+_MONTH_FIRST = re.compile(r"\b(?:mm?\W?dd?\W?yy(?:yy)?|month\W{1,3}day\W{1,3}year|month[- ]first)\b", re.IGNORECASE)
 
 
 def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...]]:
     """Return the date of a claim with its readings; two if the claim leaves open which."""
+    days = _find_days(text, question, is_lead=is_lead)
+    years = {day.year for one in find_dates(strip_marks(text)) for day in one.readings if day.year}
+    if len(years) == 1 and not re.search(rf"{_BEYOND_YEAR}{min(years)}", text):  # "in 1969, on 20 July"
+        days = [tuple(day._replace(year=day.year or min(years)) for day in readings) for readings in days]
+    for said in (text, question):
+        is_declared = bool(_DAY_FIRST.search(said)), bool(_MONTH_FIRST.search(said))
+        if sum(is_declared) == 1:
+            at = 1 if is_declared[0] else 0
+            slashed: list[tuple[Day, ...]] = [(day[at],) for day in days if len(day) == 2]
+            return slashed if len(slashed) == len(days) else days
+    return days
+
+
+def _find_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...]]:
+    bold = [
+        span for span in BOLD_SPAN.findall(text) if any(one.readings[0].day for one in find_dates(strip_marks(span)))
+    ]
+    if len(bold) == 1 and len(find_dates(strip_marks(bold[0]))) == 1:
+        text = bold[0]
     whole = spell_ordinals(strip_marks(text))
     dates = find_dates(whole)
     if (bound := _read_bound(whole, question, [(one.start, one.end) for one in dates])) is not None:
@@ -43,6 +65,8 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
             re.IGNORECASE,
         ):
             return [first.readings, second.readings]
+    if joined := _join_parts(rows):
+        return [joined]
     asked = {stem(word) for word in re.findall(r"[^\W\d_]{3,}", question.casefold())} - SMALL_WORDS
     asked -= _TIME_WORDS
     near = [row for row in rows if _shares_word(plain[max(0, row.start - 25) : row.start], asked)]
@@ -60,6 +84,18 @@ def read_days(text: str, question: str, *, is_lead: bool) -> list[tuple[Day, ...
     return [rows[0 if is_lead and "=" not in plain else -1].readings]
 
 
+def _join_parts(rows: Sequence[DateFound]) -> tuple[Day, ...] | None:
+    """Return the date of "February 2024 ends on 29 February": the month with its year, and the day in it."""
+    days = [one.readings[0] for one in rows]
+    if len(rows) != 2 or any(len(one.readings) > 1 for one in rows):
+        return None
+    month, day = days if days[0].year else days[::-1]
+    if month.day or not month.year or day.year or not day.day or month.month != day.month:
+        return None
+    return (day._replace(year=month.year),)
+
+
+_BEYOND_YEAR = r"\b(?:after|before|since|until|than|not(?: in)?) "
 _BEYOND = re.compile(r"\b(?:after|before|prior to|(?:later|earlier) than)\s+(?:the |about |around )?\Z", re.IGNORECASE)
 _BEYOND_ASKED = re.compile(r"\b(?:after|before|prior|later|earlier|by)\b", re.IGNORECASE)
 _BEGINS = re.compile(

@@ -102,11 +102,13 @@ _ASIDE = re.compile(
 )
 _BULLET = re.compile(rf"^[ \t{_MARK}]*(?:[-*•–+‣◦]|\(?\d{{1,2}}[.)](?!\d))[ \t]+", re.MULTILINE)
 _ABBREVIATION = re.compile(
-    r"(?:\b(?i:e\.g|i\.e|vs|approx|ca|dr|mr|mrs|ms|prof|st|sr|jr|nr|fig|eq|u\.s|u\.k|a\.m|p\.m|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mt|gen|col|lt|rev)"
+    r"(?:\b(?i:e\.g|i\.e|vs?|approx|ca|dr|mr|mrs|ms|prof|st|sr|jr|nr|fig|eq|u\.s|u\.k|a\.m|p\.m|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mt|gen|col|lt|rev)"
     r"|(?<![\w'])[A-Z]|^[ \W]*\d{1,2})\Z"
 )
 _STOP = re.compile(rf"[.!?。！？][)\"'{_MARK}]*(?=\s+|\Z|(?<=[。！？]))|\n")
 _MONTH_AFTER = re.compile(r"\s*(?:jan|feb|mär|mar|apr|mai|may|jun|jul|aug|sep|okt|oct|nov|dez|dec)", re.IGNORECASE)
+_FACTORIAL = re.compile(r"(?:\d|(?<![A-Za-z])[a-z]|\))\Z")
+_GOES_ON = re.compile(r"[ \t]*(?:[a-z=+×*/<>≈^)-]|\d)")
 MAX_SENTENCES = 60
 
 
@@ -258,7 +260,7 @@ def _find_others(text: str) -> Iterator[Claim]:
         is_bold = _is_alone(line)
         is_outer = number in (0, len(lines) - 1)
         if len(bare) <= MAX_SHORT_CHARS and not bare.endswith((":", "?")) and not _ASIDE.match(bare):
-            is_step = number == 0 and len(lines) > 1 and re.search(r"=|:\s", bare)
+            is_step = number == 0 and len(lines) > 1 and (re.search(r"=|:\s", bare) or _is_first_step(bare, lines))
             is_short = is_outer and not is_list and len(bare.split()) <= 3 and not _BULLET.match(line) and not is_step
             if is_bold or is_short:
                 yield Claim(Strength.ALONE, start, line)
@@ -266,6 +268,7 @@ def _find_others(text: str) -> Iterator[Claim]:
         span
         for span in _BOLD_SPAN.finditer(text)
         if not any(start <= span.start() < start + len(line) and _is_alone(line) for start, line in lines)
+        and not _DENIED_SPAN.search(text[max(0, span.start() - MAX_DENIAL_CHARS) : span.start()])
     ]
     if (
         len(spans) == 1
@@ -290,6 +293,21 @@ def _find_others(text: str) -> Iterator[Claim]:
             said = sentence if not bare.endswith(":") else _read_block(text, start)[0]
             concludes = _CONCLUDES.search(bare) is not None
             yield Claim(Strength.CONCLUSION if concludes else Strength.LAST, start, said[:MAX_CLAIM_CHARS])
+
+
+_NAMED_VALUE = re.compile(r"(?!(?:it|that|this|there|he|she|they|answer)\b)\w+ (?:is|are|was|were)\b", re.IGNORECASE)
+
+
+_DENIED_SPAN = re.compile(
+    r"(?:\bnot|n't|\bnever|\binstead of|\brather than|\bunlike)\s+(?:(?:be|use|with|by|simply|just|the|an?)\s+)*[\"'(]*\Z",
+    re.IGNORECASE,
+)
+MAX_DENIAL_CHARS = 40  # before an emphasised span
+
+
+def _is_first_step(line: str, lines: list[tuple[int, str]]) -> bool:
+    """Return whether a first line such as "LCD is 24" begins a working that ends with an equation."""
+    return _NAMED_VALUE.match(line) is not None and re.search(r"[=:]", strip_marks(lines[-1][1])) is not None
 
 
 def _find_headings(lines: list[tuple[int, str]]) -> set[int]:
@@ -349,6 +367,8 @@ def split_sentences(text: str) -> list[tuple[int, str]]:
             continue
         if re.search(r"\b\d{1,2}\Z", before) and _MONTH_AFTER.match(text, stop.end()):
             continue  # "31. März"
+        if stop[0].startswith("!") and _FACTORIAL.search(before) and _GOES_ON.match(text, stop.end()):
+            continue  # "100! ends in"
         rows.append((start, text[start : stop.end()]))
         start = stop.end()
     rows.append((start, text[start:]))

@@ -44,11 +44,12 @@ def split_list(text: str, *, is_key: bool = False, has_numbers: bool = False) ->
     """Return the items of a list that is written in any common form; with `has_numbers`, those after their names."""
     if has_numbers and (measures := _split_measures(text)):
         return measures
-    items = split_items(text) or _split_table(text)
+    items = _split_inline(text) or split_items(text) or _split_table(text)
     if items:
         return [_clean_item(item) for item in items]
     bold = [span for span in BOLD_SPAN.findall(text) if re.search(r"[,;&\n]|\band\b|\bor\b", span)]
     plain = strip_marks(bold[0] if len(bold) == 1 else text).strip()
+    plain = plain if is_key else _cut_working(plain)
     plain = plain if is_key else re.split(r"(?:,\s+|\A|;\s+)(?:so|thus|therefore|hence)\b,?", plain)[-1]
     plain = re.sub(r"±\s*([\w./√]+)", r"\1, -\1", plain)
     plain = re.sub(r"\A```\w*|```\Z", "", plain).strip(" .!`*")
@@ -74,12 +75,58 @@ def split_list(text: str, *, is_key: bool = False, has_numbers: bool = False) ->
             for part in _split_last(row, plain)
         ]
     else:
-        rows = re.split(r"\s+(?:and|und|et|&|or|then|[-–—])\s+|\s*&\s*|\s*/\s*", plain)
+        rows = re.split(r"\s+(?:and|und|et|&|or|then|[-–—])\s+|\s*&\s*", plain)
+        if len(rows) == 1 and not read_number(plain):
+            rows = re.split(r"\s*/\s*", plain)
         if len(rows) == 1 and re.fullmatch(r"[^\W\d]+(?:[-–][^\W\d]+){2,}", plain):
             rows = re.split("[-–]", plain)
         if len(rows) == 1 and re.fullmatch(r"[-\d.\s]+", plain):
             rows = plain.split()
     return [item for item in map(_clean_item, rows) if item]
+
+
+_INLINE_NUMBER = re.compile(
+    r"(?:(?<=\s)|(?<=[,;:])|\A)[(\[]?(?:(?P<number>\d{1,2})[.)\]]|(?P<letter>[a-h])\))(?=\s*[^\W\d]|\s+\S)"
+)
+
+
+def _split_inline(text: str) -> list[str]:
+    """Return the items of "1) one 2) two", which begin with 1 and follow each other in one line."""
+    plain = strip_marks(text)
+    if "\n" in plain.strip():
+        return []
+    marks: list[re.Match[str]] = []
+    for found in _INLINE_NUMBER.finditer(plain):
+        number = int(found["number"]) if found["number"] else ord(found["letter"]) - ord("a") + 1
+        if number == len(marks) + 1:
+            marks.append(found)
+    if len(marks) < 2 or len({bool(found["number"]) for found in marks}) > 1:
+        return []
+    ends = [found.start() for found in marks[1:]] + [len(plain)]
+    rows = [plain[found.end() : end].strip(" ,;.\n") for found, end in zip(marks, ends, strict=True)]
+    rows = [re.sub(r"[,;]?\s+(?:and|und|et)\Z", "", row) for row in rows]
+    return rows if all(rows) else []
+
+
+_WORKING = re.compile(
+    r"\b(?:we|you|one|i)\s+(?:(?:then|now|thus|therefore|finally|also) )?(?:obtain|get|have|find|arrive at|end up with|see)\b:?\s*"
+    r"|\b(?:this|that|which|it|these)\s+(?:(?:then|thus|therefore) )?(?:yields?|gives?|leaves?|produces?|results? in)\b(?: us)?:?\s*"
+    r"|(?<=\w):\s+",
+    re.IGNORECASE,
+)
+
+
+def _cut_working(text: str) -> str:
+    """Return the list at the end of a sentence that says how it was found: "…, we obtain 1, 1, 2, 3, and 5"."""
+    if "\n" in text:
+        return text
+    for found in reversed(list(_WORKING.finditer(text))):
+        is_colon = found[0].strip() == ":"
+        rest = text[found.end() :]
+        is_list = re.search(r",|;|\band\b|&", rest) and (not is_colon or text.count(": ") == 1)
+        if is_list and all(len(part.split()) <= MAX_ITEM_WORDS for part in re.split(r"[,;]|\band\b", rest)):
+            return rest
+    return text
 
 
 _UNIT_TAIL = r"(?:\s?(?:[a-zµ°%]{1,3}\b|[a-z]+(?:met(?:er|re)s?|inches|feet|foot|grams?)\b))?"
@@ -112,11 +159,27 @@ def _split_measures(text: str) -> list[str]:
 
 
 def drop_shared_noun(items: list[str]) -> list[str]:
-    """Return items without a word that all of them end with, as in "Aventine Hill, Caelian Hill"."""
+    """Return items without a word that all of them have: "Aventine Hill, Caelian Hill", "Lake Erie, Lake Huron"."""
     words = [item.split() for item in items]
-    if len(items) < 2 or any(len(row) < 2 for row in words) or len({row[-1] for row in words}) > 1:
+    if len(items) < 2 or any(len(row) < 2 for row in words):
         return items
-    return [" ".join(row[:-1]) for row in words]
+    if len({row[-1] for row in words}) == 1:
+        return [" ".join(row[:-1]) for row in words]
+    if len({row[0] for row in words}) == 1 and words[0][0].casefold() in _KIND_WORDS:
+        return [" ".join(row[1:]) for row in words]
+    return items
+
+
+_KIND_WORDS = frozenset(["lake", "mount", "mt", "river", "planet", "gas", "element", "vitamin", "type", "sea", "cape"])
+
+
+def names_alternative(items: Sequence[str], wanted: Sequence[str], *, is_set: bool) -> bool:
+    """Return whether a list would be the wanted one if one of "trypsin/amylase" was meant."""
+    choices = [[item] if read_number(item) else [item, *re.split(r"\s*/\s*|\s+or\s+", item)] for item in items]
+    if all(len(row) <= 2 for row in choices) or any(re.search(r"\s+or\s+|/", one) for one in wanted):
+        return False
+    picked = [next((one for one in row if any(fits_item(one, goal) for goal in wanted)), row[0]) for row in choices]
+    return picked != list(items) and fits_items(picked, wanted, fits_item, is_set=is_set)
 
 
 def is_broken_off(text: str, items: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -145,6 +208,14 @@ def is_prose(text: str, items: Sequence[str], wanted: Sequence[str]) -> bool:
     return len(text.split()) > MAX_ITEM_WORDS and (
         len(items) < 2 or any(len(item.split()) > MAX_ITEM_WORDS for item in items)
     )
+
+
+def drop_shares(items: list[str], wanted: Sequence[str]) -> list[str]:
+    """Return items without percentages and years beside them, if the wanted ones are names without digits."""
+    if any(re.search(r"\d", one) for one in wanted):
+        return items
+    names = [item for item in items if not re.fullmatch(r"\W*\d[\d.,\s–-]*(?:%|percent)?\W*", item)]
+    return names if len(names) > 1 else items
 
 
 _UNSURE = re.compile(
@@ -226,7 +297,7 @@ def _cut_opening(text: str) -> str:
     is_behind = re.search(r",|;|\band\b|&", found[0]) and not re.search(r",|;|\band\b|&", rest)
     if is_behind and ":" not in found[0]:
         return re.split(r"\s+(?:is|are|were|was|would be)\s", found[0])[0]  # "Ann and Bo are the winners"
-    if re.fullmatch(r"\s*[A-Za-z]\w*\s*=\s*", found[0]):
+    if re.fullmatch(r"\s*[^\W\d_]\w*\s*=\s*", found[0]):
         return text  # "x = 3 or x = 2" is read item by item
     return _cut_opening(rest) if ":" in rest[:60] and "," not in rest[: rest.find(":")] else rest
 
@@ -237,7 +308,16 @@ def _clean_item(item: str) -> str:
     item = re.sub(r"\A\s*(?:step|stage|item|number|no\.?) \d{1,2}\s*[:.)–-]\s*", "", item, flags=re.IGNORECASE)
     item = re.sub(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)](?!\d)|\d{1,2}(?:st|nd|rd|th)\b:?)\s+", "", item)
     item = re.split(r"\s[-–—]\s|:\s", item)[0]
-    item = re.sub(r"\A\s*(?:[A-Za-z](?:_?\d)?\s*=\s*|(?:and|then|also|the|or|only|just|both|exactly)\s+)", "", item)
+    item = re.sub(
+        r"(?<=[^\W\d])\s*(?:\b(?:at|with)\b)?\s*(?:about |around |roughly )?[~≈]?\s*\d[\d.,]*\s?(?:%|percent)(?: (?:of|by)\b.*)?\Z",
+        "",
+        item,
+    )
+    item = re.sub(
+        r"\A\s*(?:(?:[^\W\d_]|alpha|beta|lambda|mu|omega|theta)(?:_?(?:\d|[a-z]\b))?\s*=\s*|(?:and|then|also|the|or|only|just|both|exactly)\s+)",
+        "",
+        item,
+    )
     return item.strip(" .,;:'\"`*()[]{}")
 
 

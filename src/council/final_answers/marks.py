@@ -26,6 +26,7 @@ from council.final_answers.finder import (
 )
 from council.final_answers.list_answers import (
     drop_shared_noun,
+    drop_shares,
     excludes,
     fits_item,
     fits_items,
@@ -34,9 +35,10 @@ from council.final_answers.list_answers import (
     is_hedged,
     is_prose,
     names_all,
+    names_alternative,
     split_list,
 )
-from council.final_answers.markup import strip_marks, to_plain
+from council.final_answers.markup import MARKS, strip_marks, to_plain
 from council.final_answers.number_answers import fits_number, number_text, read_numbers
 from council.final_answers.quantities import Number, read_number, spell_duration
 from council.final_answers.text_answers import TextKey, fits_text, make_text_key, name_of, names_someone
@@ -67,7 +69,7 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
-    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about|[Tt]hen|[Nn]ext|[Ff]irst,?|[Nn]ow|who|whom|whose|where|while|into|mod|becomes|gives|equals|called|named|one who|by the|its|their|his|her|my|your|but|not|also|will|would|must|should|could|can|may)|[=:+×({,*/≡≈≤≥<>→⇒√^-]|\\frac\{?)\s*\Z"
+    r"(?:\b(?:is|be|are|was|the|a|an|of|to|and|or|that|by|in|on|at|from|between|for|because|since|which|if|when|as|we get|than|have|with|so|then|approximately|about|[Tt]hen|[Nn]ext|[Ff]irst,?|[Nn]ow|who|whom|whose|where|while|into|mod|becomes|gives|equals|called|named|one who|by the|its|their|his|her|my|your|but|not|also|will|would|must|should|could|can|may)|[=:+×({,*/≡≈≤≥<→⇒√^-]|(?<![\w\"'/])>|\\frac\{?)\s*\Z"
 )
 
 
@@ -185,6 +187,7 @@ def find_choice(answer: str, choices: Sequence[str]) -> int | None:
 
 def mark_reply(reply: str, key: AnswerKey) -> Mark:
     """Return the mark of a reply."""
+    reply = _spell_symbols(reply, key)
     decided = _decide(reply, key.question, key.kind, key)
     if decided is None:
         return "unreadable"
@@ -192,6 +195,42 @@ def mark_reply(reply: str, key: AnswerKey) -> Mark:
     if len(answers) > 1 and len(set(answers)) > 1:
         return "ambiguous"
     return "right" if "right" in fits else fits[0]
+
+
+_BRACKETED = re.compile(r"(?P<name>[^\W\d_][\w'’ -]*?)[*_`]*\s*\([*_`]*(?P<inner>[^\W\d_][\w'’ -]*)[*_`]*\)")
+_SYMBOL = re.compile(r"[A-Z][a-z]?|[A-Z]{2,6}|(?:[A-Z][a-z]?[₀-₉\d]*){1,4}")
+
+
+def _spell_symbols(reply: str, key: AnswerKey) -> str:
+    """Return a reply with the name of the key for a symbol that the reply explains: "He (helium)"."""
+    names = [str(one) for one in key.value] if isinstance(key.value, tuple) else [key.answer]
+    if key.kind not in ("list", "text"):
+        return reply
+    for name in names:
+        if _SYMBOL.fullmatch(name) or len(name) < MIN_NAME_CHARS:
+            continue
+        wanted = compact(name)
+        for found in _BRACKETED.finditer(reply):
+            words = found["name"].split()
+            for symbol, said in ((found["inner"], found["name"]), (words[-1], found["inner"])):
+                ends_with_name = f" {compact(said)}".endswith(f" {wanted}")
+                if ends_with_name and _SYMBOL.fullmatch(symbol) and _abbreviates(symbol, name):
+                    reply = re.sub(rf"(?<![\w-]){re.escape(symbol)}(?![\w-])", name, reply)
+                    break
+    return reply
+
+
+MIN_NAME_CHARS = 3
+
+
+def _abbreviates(symbol: str, name: str) -> bool:
+    """Return whether a symbol is that of an element, or has the initials of a name."""
+    if len(symbol) == 1 or symbol[1].islower():
+        return symbol not in ("A", "I")
+    initials = [
+        word[0] for word in re.findall(r"[^\W\d_]+", name) if word.casefold() not in ("of", "the", "and", "for")
+    ]
+    return symbol.casefold() == "".join(initials).casefold()
 
 
 def read_reply(reply: str, kind: Kind, question: Question) -> Reading:
@@ -325,13 +364,17 @@ def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, ke
     """Return the yes or no of a reply: a spoken one before a sentence that repeats the question."""
     claims = [claim for group in groups for claim in group if claim.strength != Strength.EMPHASIS]
     claims = [claim for claim in claims if not _answers_other(reply, claim, question)]
+    claims = [claim for claim in claims if not _OF_OTHERS.match(strip_marks(claim.text))] or claims
     first = min(claims, key=lambda claim: (claim.start, claim.strength), default=None)
     concluding = [claim for claim in claims if claim.strength >= Strength.CONCLUSION]
     order = [*concluding, *([first] if first else []), *claims]
     if said_last := _read_closing_statement(claims, order, question):
         return _fit_yes_no(said_last, key)
     said = next((found for claim in order if (found := read_spoken(claim.text, question.text))), None)
-    said = said or next((found for claim in order if (found := read_yes_no(claim.text, question.text))), None)
+    reasoned = [claim for claim in claims if _GIVES_REASON.match(strip_marks(claim.text))][:1]
+    said = said or next(
+        (found for claim in [*reasoned, *order] if (found := read_yes_no(claim.text, question.text))), None
+    )
     if (
         first
         and said
@@ -342,6 +385,13 @@ def _decide_yes_no(groups: list[list[Claim]], reply: str, question: Question, ke
     ):
         said = [True, False]
     return _fit_yes_no(said, key) if said else None
+
+
+_OF_OTHERS = re.compile(
+    r"\W*(?:some|many|most|other|critics|opponents|people)\b[^.,;]{0,40}\b(?:claim|say|think|believe|argue|assume)\b(?![^.]*\b(?:but|however)\b)[^.]*\.?\s*\Z",
+    re.IGNORECASE,
+)
+_GIVES_REASON = re.compile(r"\W*(?:since|because|as|given that)\b[^.]*,", re.IGNORECASE)
 
 
 def _answers_other(reply: str, claim: Claim, question: Question) -> bool:
@@ -418,7 +468,12 @@ def _find_contradiction(
     if last.strength < Strength.LABEL:
         return None
     for claim in sorted((claim for group in groups for claim in group), key=lambda claim: -claim.start):
-        if claim.start >= last.start or claim.strength == Strength.LABEL or is_corrected(reply, claim, last):
+        if claim.start >= last.start:
+            later = _read_later_saying(reply, claim, question, key) if kind == "yes/no" else None
+            if later and set(later[0]) != set(answers):
+                return later
+            continue
+        if claim.strength == Strength.LABEL or is_corrected(reply, claim, last):
             continue
         if _TENTATIVE.search(strip_marks(claim.text)):
             continue
@@ -443,6 +498,18 @@ def _find_contradiction(
     return None
 
 
+def _read_later_saying(reply: str, claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
+    """Return the yes or no of "the answer is no" after the line with the answer."""
+    plain = to_plain(reply)
+    before = split_sentences(plain[: claim.start])[-1:]
+    is_tentative = any(_TENTATIVE.search(text) for _, text in before if not text.endswith("\n"))
+    if claim.strength != Strength.SENTENCE or is_tentative or not _SAYS_ANSWER.match(plain[claim.start :]):
+        return None
+    spoken = read_spoken(claim.text, question.text)
+    return _fit_yes_no(spoken, key) if spoken else None
+
+
+_SAYS_ANSWER = re.compile(r"answer (?:is|must be|should be|has to be|would be)\b", re.IGNORECASE)
 _TENTATIVE = re.compile(
     r"\b(?:might|tempting|obvious|common(?:ly)?|many|people|initially|at first|first (?:thought|glance)|one could|could be|looks like|seems?|intuitive\w*)\b",
     re.IGNORECASE,
@@ -640,7 +707,7 @@ def _if_any(answers: list[str], fits: list[Fit]) -> _Decided | None:
 def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
     wanted = [str(one) for one in key.value] if key is not None and isinstance(key.value, tuple) else []
     has_numbers = bool(wanted) and all(read_number(one) for one in wanted)
-    items = split_list(claim.text, has_numbers=has_numbers)
+    items = drop_shares(split_list(claim.text, has_numbers=has_numbers), wanted or [""])
     if not items or (len(items) == 1 and claim.strength < Strength.ALONE):
         return None
     is_set = question.items == "set"
@@ -654,15 +721,55 @@ def _read_list(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
         items = wanted
     if is_hedged(claim.text):
         return [answer], ["ambiguous"]
+    if names_alternative(items, wanted, is_set=is_set):
+        return [answer], ["ambiguous"]
     fits = not excludes(claim.text) and (
         fits_items(items, wanted, fits_item, is_set=is_set)
         or fits_items(drop_shared_noun(items), wanted, fits_item, is_set=is_set)
         or has_items(claim.text, wanted, is_set=is_set)
         or names_all(claim.text, wanted, question.text, is_set=is_set)
     )
-    if not fits and claim.strength < Strength.SENTENCE and is_prose(claim.text, items, wanted):
+    if not fits and claim.strength < Strength.SENTENCE and is_prose(claim.text, drop_shared_noun(items), wanted):
         return None
     return [answer], ["right" if fits else "wrong"]
+
+
+_INDEFINITE = re.compile(r"\b(?:is|was|are|were|by|in|with|through)\s+an?\s+(?P<nouns>[a-z]+(?: [a-z]+)?)")
+_DESCRIBES = re.compile(
+    r"\b(?:is|was|are|were)\s+(?:one|some|two|three|among) (?:of )?the (?:most|best|greatest|oldest|first|major)\b"
+)
+_ANNOUNCES = re.compile(
+    r"\W*(?:let's|let us|let me|we (?:need|have|must)\b|to (?:state|find|answer|determine|see|solve|identify|understand|decide|work out|figure out)\b[^.]*\bwe\b|"
+    r"(?:i|we)(?:'ll| will| can)\b)",
+    re.IGNORECASE,
+)
+
+
+def _names_nothing(text: str, key: TextKey, question: str) -> bool:
+    """Return whether a sentence has no name of its own, or says only of what kind the answer is: "by a treaty"."""
+    plain = strip_marks(text)
+    if re.search(f'[{MARKS}"“«]', text) or (is_code(plain) and len(plain.split()) <= MAX_NAME_WORDS):
+        return False
+    if _ANNOUNCES.match(plain) or _DESCRIBES.search(plain) or _PRAISES.match(plain):
+        return True
+    asked = content(question)
+    if any(content(found["nouns"]) & asked for found in _INDEFINITE.finditer(plain)):
+        return True
+    return key.is_title and len(plain.split()) > MAX_BARE_WORDS and not _has_name(plain, question)
+
+
+_PRAISES = re.compile(
+    r"\W*(?:(?:great|good|excellent|interesting|nice) (?:question|one)|sure|certainly|of course|absolutely)\W*\Z",
+    re.IGNORECASE,
+)
+MAX_BARE_WORDS = 4
+MAX_NAME_WORDS = 6  # of a text whose signs may be code
+
+
+def _has_name(text: str, question: str) -> bool:
+    """Return whether a sentence has a word with a capital, after its first word, that the question has not."""
+    asked = set(re.findall(r"\w+", question.casefold()))
+    return any(word.casefold() not in asked for word in re.findall(r"(?<=\S )[\"'(]*([A-Z]\w+)", text))
 
 
 def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Decided | None:
@@ -672,6 +779,9 @@ def _read_text(claim: Claim, question: Question, key: AnswerKey | None) -> _Deci
     fit = fits_text(claim.text, key.value, question.text)
     is_weak = claim.strength < Strength.SENTENCE
     if fit == "wrong" and is_weak and key.value.is_person and not names_someone(claim.text, question.text):
+        return None
+    is_sentence = claim.strength <= Strength.ALONE
+    if fit == "wrong" and is_sentence and _names_nothing(claim.text, key.value, question.text):
         return None
     if fit == "wrong" and claim.strength < Strength.LABEL and _repeats_question(claim.text, question.text):
         return None

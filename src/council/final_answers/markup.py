@@ -16,6 +16,10 @@ _SUBSCRIPTS = re.compile(r"[₀-₉]+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "−": "-", "⁄": "/"})
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
+# A line of code after a sentence that ends with a colon: "Run:", and the command.
+_COMMAND_BLOCK = re.compile(
+    r"(?P<lead>[^\n]*:[*_]*[ \t]*\n+)[ \t]*(?P<fence>```|~~~)[^\n`]*\n[ \t]*(?P<prompt>(?:\$|%|>>>|>|PS>|C:\\>)[ \t]+)?(?P<code>[^\n`]{1,120}?)[ \t]*\n[ \t]*(?P=fence)[ \t]*(?=\n|\Z)"
+)
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _INLINE_MATH = re.compile(r"(?<![\\$\w])\$(?![\s$])([^$\n]{1,300}?)(?<![\s\\])\$(?![\d$])")
 _EMPHASIS = re.compile(r"(?<![\w*\\])(\*\*\*|\*\*|__)(?=\S)(.{1,400}?\S|\S)\1(?!\w)")
@@ -64,11 +68,21 @@ _SYMBOLS = tuple(
 def to_plain(reply: str) -> str:
     """Return the end of a reply as plain text. Boxed and emphasised parts stand between marks."""
     text = _THINKING.sub("", reply)[-MAX_REPLY_CHARS:]
-    text = read_latex(_STRUCK.sub("", _FENCE.sub("", re.sub(f"[{MARKS}]", "", text))))
+    text = _COMMAND_BLOCK.sub(_read_command, re.sub(f"[{MARKS}]", "", text))
+    text = read_latex(_STRUCK.sub("", _FENCE.sub("", text)))
     text = _CODE.sub(lambda found: BOLD + found[2].strip() + BOLD_END, text)
     text = _RULE.sub("", _HEADING.sub("", _LINK.sub(r"\1", text)))
     text = _EMPHASIS.sub(lambda found: BOLD + found[2] + BOLD_END, text)
     return _ITALICS.sub(r"\2", text)
+
+
+def _read_command(found: re.Match[str]) -> str:
+    """Return the command of a block without its prompt, emphasised; an example stays as it is."""
+    is_example = re.search(
+        r"\b(?:example|e\.g|output|instance|not|never|wrong|avoid|instead of)\b|n't\b", found["lead"], re.IGNORECASE
+    )
+    is_command = found["prompt"] or re.search(r"\b(?:run|type|enter|execute|command)\b", found["lead"], re.IGNORECASE)
+    return found[0] if is_example or not is_command else f"{found['lead']}{BOLD}{found['code']}{BOLD_END}"
 
 
 def read_latex(text: str) -> str:

@@ -83,6 +83,8 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
         return []
     if len(chains) == 1:
         return _sides(chains[0])
+    if not is_lead and (pair := _find_last_pair(chains, whole)):
+        return pair
     chosen = _choose_chain(chains, whole, question, is_lead=is_lead)
     at = chains.index(chosen)
     if (
@@ -102,6 +104,15 @@ def read_numbers(text: str, question: str, *, is_lead: bool) -> list[Number]:
                     return [first.sides[-1]]
                 return [first.sides[-1], second.sides[-1]]
     return _sides(chosen)
+
+
+def _find_last_pair(chains: Sequence[Chain], text: str) -> list[Number]:
+    """Return the two numbers that a sentence ends with and leaves open: "the square root is 12 or -12"."""
+    first, last = chains[-2:]
+    between = text[first.end : last.start]
+    if re.search(r"\w", text[last.end :]) or not _EITHER.match(between) or _ROUNDLY.search(between):
+        return []
+    return [first.sides[-1], last.sides[-1]] if first.sides[-1].value != last.sides[-1].value else []
 
 
 _AT_VALUE = re.compile(r"\b(?:at|when|for|with|where|if|using|given|taking)\s+(?:\w+\s*=\s*)?\Z", re.IGNORECASE)
@@ -217,9 +228,12 @@ def _choose_chain(chains: Sequence[Chain], text: str, question: str, *, is_lead:
     counted = [
         chain
         for chain in chains
-        if chain.sides[-1].word
-        and {chain.sides[-1].word, chain.sides[-1].word.removesuffix("s")}
-        & {*nouns, *(noun.removesuffix("s") for noun in nouns)}
+        if (
+            chain.sides[-1].word
+            and {chain.sides[-1].word, chain.sides[-1].word.removesuffix("s")}
+            & {*nouns, *(noun.removesuffix("s") for noun in nouns)}
+        )
+        or _is_before_noun(text[chain.end :], counts)
     ]
     asked_words = content(question) - {stem(noun) for noun in nouns}
     shared = [len(content(_clause_of(text, chain)) & asked_words) for chain in chains]
@@ -235,6 +249,12 @@ def _choose_chain(chains: Sequence[Chain], text: str, question: str, *, is_lead:
     if is_lead:
         return (said or new or list(chains))[0]
     return (said or new or list(chains))[-1]
+
+
+def _is_before_noun(after: str, counts: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the noun that the question counts follows with a word before it: "24 trailing zeros"."""
+    found = re.match(r"\s+[a-z-]+ ([a-z-]+)", after)
+    return found is not None and any(found[1] == noun for noun, _ in counts)
 
 
 def _clause_of(text: str, chain: Chain) -> str:

@@ -14,6 +14,7 @@ from council.final_answers.claim_words import (
     are_alike,
     compact,
     is_code,
+    join_parties,
     space_initials,
     spell,
     spell_period,
@@ -30,6 +31,7 @@ class TextKey:
     forms: tuple[str, ...]
     is_person: bool = False
     spelling: str = ""  # of an output whose capitals count
+    is_title: bool = False  # whether it is a proper name of several words
 
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -56,7 +58,13 @@ def make_text_key(answer: str, question: str) -> TextKey:
         forms.append(f"{decade[1]}s")
     bare = strip_marks(to_plain(answer)).strip(" `\"'")
     is_spelled = asks_literal(question) and re.search(r"[a-z].*[A-Z]|[A-Z].*[A-Z].*[a-z]", bare) is not None
-    return TextKey(tuple(dict.fromkeys(filter(None, map(compact, forms)))), is_person, bare if is_spelled else "")
+    is_spelled = is_spelled or _HAS_CASE.search(bare) is not None
+    is_title = len(re.findall(r"(?<![\w'-])[A-Z][\w'-]+", bare)) > 1 and not is_code(bare)
+    known = tuple(dict.fromkeys(filter(None, map(compact, forms))))
+    return TextKey(known, is_person, bare if is_spelled else "", is_title)
+
+
+_HAS_CASE = re.compile(r"\\[A-Za-z]\b|(?<!\S)-[A-Za-z]\b|%[A-Za-z]\b")  # an escape, a flag, a format: "\d", "-r", "%Y"
 
 
 _ENDS_NAME = re.compile(
@@ -95,7 +103,7 @@ def fits_text(text: str, key: TextKey, question: str) -> Fit:
     """Return whether a claim names the text of the key."""
     if key.spelling and "".join(key.spelling.split()) not in "".join(strip_marks(text).split()):
         return "wrong"
-    text = _drop_concession(text)
+    text = join_parties(_drop_concession(text))
     plain = spell(re.sub(r"_(?=\d)", "", strip_marks(text)))
     if not any(map(is_code, key.forms)):
         plain = spell_period(space_initials(plain))

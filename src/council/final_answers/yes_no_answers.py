@@ -55,7 +55,8 @@ _SHORT_REMARK = re.compile(
     r"[\s,;:.!—–-]*(?:and |that |but )?(?:it|they|he|she|we|you|this|that|there|i)\b(?P<rest>[^.;,!?]*)", re.IGNORECASE
 )
 _ASKED_YES_NO = re.compile(
-    rf"(?:\A|[.?!:\n])\W*(?:true or false\W+|yes or no\W+)?{_AUXILIARY}(?:n't)?\b", re.IGNORECASE
+    rf"(?:\A|[.?!:\n])(?:\W*(?:under|in|on|at|according to|for|by|with|during|given|after|before|if|as|since|when|yes or no|true or false)\b[^.?!:\n,]{{0,80}},)?\W*(?:true or false\W+|yes or no\W+)?(?P<verb>{_AUXILIARY})(?:n't)?\b",
+    re.IGNORECASE,
 )
 
 
@@ -120,11 +121,37 @@ def read_yes_no(text: str, question: str) -> list[bool]:
     concluded = re.split(r"\b(?:so|hence|therefore|thus),?\s+", plain, flags=re.IGNORECASE)[-1]
     if short := _SHORT_ANSWER.match(plain) or _SHORT_ANSWER.match(concluded):
         return [not short["not"]]
+    if (verdict := _read_verdict(concluded, question)) is not None:
+        return [verdict]
     phrase = parse_answer(plain, question)
     if phrase and isinstance(phrase.value, bool):
         return [phrase.value]
     statement = _read_statement_loosely(plain, question)
     return [] if statement is None else [statement]
+
+
+_VERDICT = re.compile(
+    r"\W*(?:it|that|this|they|these|he|she) (?:is|are|was|were|'s|'re)(?P<not>n't|\s+not)?\s+(?:(?:in fact|indeed|actually|clearly|definitely|perfectly|entirely|therefore|still|also) )?(?:an? )?(?P<word>[a-z]+)\W*",
+    re.IGNORECASE,
+)
+_DENYING_PREFIXES = ("il", "in", "im", "un", "ir", "non", "non-")
+
+
+def _read_verdict(text: str, question: str) -> bool | None:
+    """Return the yes or no of "it is legal" to a question that asks whether something is legal."""
+    found = _VERDICT.fullmatch(text)
+    asked_at = _ASKED_YES_NO.search(question)
+    if not found or not asked_at or not re.fullmatch("is|are|was|were", asked_at["verb"], re.IGNORECASE):
+        return None
+    asked = question[asked_at.start("verb") :]
+    if _NEGATIVE.search(asked) or re.search(r"\b(?:or|than)\b", asked):
+        return None
+    word = found["word"].casefold()
+    words = set(re.findall(r"[a-z-]+", asked.casefold()))
+    if word in words:
+        return not found["not"]
+    prefixes = [prefix for prefix in _DENYING_PREFIXES if word.startswith(prefix) and word[len(prefix) :] in words]
+    return bool(found["not"]) if prefixes and word not in SMALL_WORDS else None
 
 
 def _is_about_question(found: re.Match[str], text: str, question: str) -> bool:
@@ -196,7 +223,9 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     if exact is not None:
         return exact
     asked_at = _ASKED_YES_NO.search(question)
-    asked_text = question[asked_at.start() :] if asked_at else question
+    asked_text = question[asked_at.start("verb") :] if asked_at else question
+    if _WITHOUT.search(asked_text) and _WITHOUT.search(text):
+        asked_text, text = (_WITHOUT.sub("with", one) for one in (asked_text, text))
     if _NEGATIVE.search(asked_text) or not asked_at:
         return None
     asked = {stem(word) for word in re.findall(r"[^\W_]{3,}", asked_text.casefold())} - SMALL_WORDS
@@ -243,6 +272,7 @@ def _read_statement_loosely(text: str, question: str) -> bool | None:
     return (len(_NEGATIVE.findall(clause)) + len(opposites)) % 2 == 0
 
 
+_WITHOUT = re.compile(r"\bwithout\b", re.IGNORECASE)
 _MORE_OPPOSITES = frozenset(
     frozenset(pair.split("/"))
     for pair in (
