@@ -35,6 +35,7 @@ FREE = {
     "open_session": "checks a token", "create_code": "makes a code", "estimate_run": "makes a plan", "cancel_run": "ends a run",
     "change_run": "changes a title", "answer_ask": "answers as a person", "delete_run": "removes a run",
     "record_outcome": "labels a run", "cancel_response": "ends a run", "delete_response": "removes a run",
+    "upload_attachment": "keeps a file", "delete_attachment": "removes a file", "set_up_key": "stores a key", "set_up_search": "stores a setting",
 }  # fmt: skip
 SPENDING = {"start_run", "resume_run", "fork_run", "create_chat_completion", "create_response"}
 FREE_TOOLS = {"council_wait", "council_result", "council_cancel", "council_list"}

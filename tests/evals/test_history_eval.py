@@ -17,6 +17,7 @@ from tests.packet.conftest import git
 
 ARMS = "quick:models=sim:alpha,quick:models=sim:beta"
 SCHEMAS = files("council") / "data" / "schemas"
+PASSPHRASE = "passphrase1"
 RECALL = {"alpha": 0.6, "beta": 0.3}
 
 
@@ -158,7 +159,7 @@ def test_a_council_is_measured_beside_what_one_judge_found(
 ) -> None:
     made = make_history(tmp_path / "project", 4, 1)
     made.write_cases(workspace.folder / "project.eval")
-    git(made.root, "remote", "add", "origin", "https://me:passphrase1@github.com/acme/project.git")
+    git(made.root, "remote", "add", "origin", f"https://me:{PASSPHRASE}@github.com/acme/project.git")
     workspace.provider.answer = make_reviewer({"alpha": 1.0, "beta": 0.0})
     arms = "judges:models=sim:alpha+sim:beta:no-clerk,quick:models=sim:beta"
     found = council("eval", f"history:{made.root}", "--arms", arms)
@@ -172,7 +173,7 @@ def test_a_council_is_measured_beside_what_one_judge_found(
     assert (both["against"]["arm"], both["against"]["wrong_to_right"]) == (one["arm"], 4)
     assert "4 bugs are too few" in found.out and "judge-2 alone" in found.out
     page = (folder / "cases.html").read_text(encoding="utf-8")
-    assert "https://github.com/acme/project/commit/" in page and "passphrase1" not in page
+    assert "https://github.com/acme/project/commit/" in page and PASSPHRASE not in page
     asked = len(workspace.provider.log)
     labels = folder / "labels.toml"
     text = labels.read_text(encoding="utf-8")

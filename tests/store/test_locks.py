@@ -193,7 +193,7 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
         elif left == "of an older version":
             db = sqlite3.connect(store.path)
             db.executescript(
-                "DROP TABLE limits; DROP VIEW totals; DROP VIEW run_totals; DROP TABLE removed_totals; DROP TRIGGER run_added; DROP TRIGGER run_changed; DROP TRIGGER run_removed; DROP VIEW run_summaries; DROP TABLE summaries; DROP TABLE search_words; DROP TABLE search_index; DROP TABLE outcomes; DROP TABLE tokens; DROP TABLE user_runs; DROP TABLE idempotency; DROP TABLE texts; DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; ALTER TABLE runs DROP COLUMN title; PRAGMA user_version = 2;"
+                "DROP TABLE earlier_outcomes; DROP TABLE outcome_skips; DROP TABLE limits; DROP VIEW totals; DROP VIEW run_totals; DROP TABLE removed_totals; DROP TRIGGER run_added; DROP TRIGGER run_changed; DROP TRIGGER run_removed; DROP VIEW run_summaries; DROP TABLE summaries; DROP TABLE search_words; DROP TABLE search_index; DROP TABLE outcomes; DROP TABLE tokens; DROP TABLE user_runs; DROP TABLE idempotency; DROP TABLE texts; DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; ALTER TABLE runs DROP COLUMN title; PRAGMA user_version = 2;"
             )
             db.close()
         folder.chmod(0o555)

@@ -42,6 +42,9 @@ BODIES: dict[str, Json] = {
     "open_session": {"token": "none"},
     "record_outcome": {"label": "wrong", "note": "stolen"},
     "resume_run": {},
+    "set_up_key": {"name": "openai", "key": "stolen"},
+    "set_up_search": {"name": "brave", "key": "stolen"},
+    "upload_attachment": {"name": "a.txt", "data": "YQ=="},
     "start_run": {"question": "Why?", "protocol": "triad"},
 }  # fmt: skip
 SCOPES = {"bob": "runs", "an": "runs", "ann.b": "runs", "eve": "chat"}  # names that are parts of the other one, too

@@ -87,7 +87,7 @@ def assert_has_no_result(site: WebServer, command: Terminal, run: str, status: s
     assert (report["status"], report["verdict"], report["confidence"], report["answer"]) == (None, None, None, "")
     assert report["trust"] == {"level": None, "because": [], "in_favour": [], "facts": []}
     assert report["tail"] == []
-    assert shown["above"][0].startswith(f"{status.upper()}: the run has not ended")
+    assert shown["above"][0] == "The run has not ended."
     (row,) = (row for row in site.get("/api/runs")["runs"] if row["run"] == run)
     assert (row["status"], row["trust"], row["outcome"], row["confidence"]) == (status, None, None, None)
     assert command("runs", "show", run, "--json").json == report
@@ -114,7 +114,7 @@ def test_a_run_has_no_status_and_no_trust_until_it_ends(
     served.post(f"/api/runs/{run}/cancel", {}, 202)
     stopped = served.wait_for_end(run)
     assert (stopped["report"]["status"], stopped["report"]["trust"]["level"]) == ("incomplete", "LOW")
-    assert stopped["above"][0].startswith("INCOMPLETE: cancelled")
+    assert stopped["above"][0].startswith("Cancelled before the last step")
     assert served.get("/api/runs")["runs"][0]["trust"] == "LOW"
     gate.release()
     with held_worker(Path(served.env["COUNCIL_DATA"])) as accepted:
