@@ -197,7 +197,7 @@ def mark_reply(reply: str, key: AnswerKey) -> Mark:
     return "right" if "right" in fits else fits[0]
 
 
-_BRACKETED = re.compile(r"(?P<name>[^\W\d_][\w'’ -]*?)[*_`]*\s*\([*_`]*(?P<inner>[^\W\d_][\w'’ -]*)[*_`]*\)")
+_BRACKETED = re.compile(r"(?P<name>[^\W\d_][\w'’ -]{0,40}?)[*_`]*\s*\([*_`]*(?P<inner>[^\W\d_][\w'’ -]{0,40})[*_`]*\)")
 _SYMBOL = re.compile(r"[A-Z][a-z]?|[A-Z]{2,6}|(?:[A-Z][a-z]?[₀-₉\d]*){1,4}")
 
 

@@ -18,7 +18,7 @@ _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL |
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 # A line of code after a sentence that ends with a colon: "Run:", and the command.
 _COMMAND_BLOCK = re.compile(
-    r"(?P<lead>[^\n]*:[*_]*[ \t]*\n+)[ \t]*(?P<fence>```|~~~)[^\n`]*\n[ \t]*(?P<prompt>(?:\$|%|>>>|>|PS>|C:\\>)[ \t]+)?(?P<code>[^\n`]{1,120}?)[ \t]*\n[ \t]*(?P=fence)[ \t]*(?=\n|\Z)"
+    r"(?m:^)(?P<lead>[^\n]*:[*_]*[ \t]*\n+)[ \t]*(?P<fence>```|~~~)[^\n`]*\n[ \t]*(?P<prompt>(?:\$|%|>>>|>|PS>|C:\\>)[ \t]+)?(?P<code>[^\n`]{1,120}?)[ \t]*\n[ \t]*(?P=fence)[ \t]*(?=\n|\Z)"
 )
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _INLINE_MATH = re.compile(r"(?<![\\$\w])\$(?![\s$])([^$\n]{1,300}?)(?<![\s\\])\$(?![\d$])")
