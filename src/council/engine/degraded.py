@@ -131,6 +131,7 @@ NUMBER_WORDS = (
 )  # fmt: skip
 NO_MATERIAL = "no material was shown to the judges: they judged the question alone, so the verdict is at best WARN"
 
+NOT_ENDED = "the run has not ended, so it has no answer and no trust level yet"
 STOP_REASONS = {
     "interrupted": "interrupted before the last step",
     "cancelled": "cancelled before the last step",
@@ -159,7 +160,7 @@ def build_degraded_rows(minutes: Minutes) -> list[DegradedRow]:
     rows += [_build_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in absences]
     rows += [_build_row(one.phase, one.state, one.reason, one.seat) for one in list_caveats(minutes)]
     is_row_of_chair = minutes.stopped == "chair" and any(_is_chair(minutes, missed.seat) for missed in absences)
-    if minutes.stopped and not is_row_of_chair:
+    if minutes.stopped and not minutes.active and not is_row_of_chair:
         rows.append(_build_row(_last_phase(minutes), minutes.stopped, minutes.reason))
     if why := minutes.verdict.get("incomplete"):
         rows.append(_build_row(_last_phase(minutes), "incomplete", why))
@@ -283,7 +284,7 @@ def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
 
 def _format_status(minutes: Minutes) -> list[str]:
     if minutes.active:
-        return [f"{minutes.active.upper()}: the run has not ended, so it has no answer and no trust level yet."]
+        return [f"{minutes.active.upper()}: {NOT_ENDED}."]
     if minutes.status == "complete":
         return []
     if minutes.status == "failed":
@@ -296,6 +297,8 @@ def _format_status(minutes: Minutes) -> list[str]:
 
 def _format_status_words(minutes: Minutes) -> list[str]:
     """Return why a run is not complete, unless its absences tell it."""
+    if minutes.active:
+        return [f"{NOT_ENDED[0].upper()}{NOT_ENDED[1:]}."]
     if minutes.status == "complete" or (minutes.status == "failed" and list_absences(minutes)):
         return []
     why = _describe_failure(minutes) if minutes.status == "failed" else _describe_incomplete(minutes)

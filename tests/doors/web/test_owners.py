@@ -42,10 +42,10 @@ BODIES: dict[str, Json] = {
     "open_session": {"token": "none"},
     "record_outcome": {"label": "wrong", "note": "stolen"},
     "resume_run": {},
-    "set_up_key": {"name": "openai", "key": "stolen"},
-    "set_up_search": {"name": "brave", "key": "stolen"},
-    "upload_attachment": {"name": "a.txt", "data": "YQ=="},
+    "set_up_key": {"name": "anthropic", "key": "stolen"},
+    "set_up_search": {"name": "searxng", "address": "http://127.0.0.1:1"},
     "start_run": {"question": "Why?", "protocol": "triad"},
+    "upload_attachment": {"name": "own.txt", "text": "own"},
 }  # fmt: skip
 SCOPES = {"bob": "runs", "an": "runs", "ann.b": "runs", "eve": "chat"}  # names that are parts of the other one, too
 STREAMED = {"create_chat_completion"}  # their answers have no end while the runs are queued
